@@ -1,0 +1,1 @@
+"""Priorshift: prevalence estimation under prior probability shift."""

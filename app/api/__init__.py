@@ -1,0 +1,1 @@
+"""HTTP only: a module per resource."""

@@ -1,0 +1,57 @@
+"""For the operator: alive, ready, which version."""
+
+import sqlalchemy as sa
+from fastapi import APIRouter, Request
+from pydantic import BaseModel
+from starlette.responses import Response
+
+from app.api.context import StoreDep, answer, problems
+from app.api.problems import problem
+from app.release import RELEASE
+from models_store import schema
+
+router = APIRouter(tags=["operation"])
+
+
+class StatusOut(BaseModel):
+    """One word."""
+
+    status: str
+
+
+class ReleaseOut(BaseModel):
+    """What runs here: the release, and the database revision that it needs."""
+
+    name: str
+    version: str
+    schema_revision: str
+
+
+@router.get("/livez", response_model=StatusOut)
+async def livez() -> StatusOut:
+    """The process answers."""
+    return StatusOut(status="alive")
+
+
+@router.get("/readyz", responses={200: {"model": StatusOut}, **problems(503)})
+def readyz(request: Request, store: StoreDep) -> Response:
+    """The database answers and is migrated."""
+    try:
+        revision = schema.current(store.engine)
+    except sa.exc.SQLAlchemyError:
+        return _not_ready(request, "the database cannot be reached; see PRIORSHIFT_DATABASE_URL")
+    head: str = request.app.state.head
+    if revision != head:
+        detail = f"the database is at revision {revision}, not at {head}; run priorshift migrate"
+        return _not_ready(request, detail)
+    return answer({"status": "ready"})
+
+
+def _not_ready(request: Request, detail: str) -> Response:
+    return problem(request, 503, "not-ready", detail, {"Retry-After": "1"})
+
+
+@router.get("/version", response_model=ReleaseOut)
+def version(request: Request) -> ReleaseOut:
+    """Which release answers."""
+    return ReleaseOut(name="priorshift", version=RELEASE, schema_revision=request.app.state.head)

@@ -1,0 +1,136 @@
+"""Models and their aliases."""
+
+import re
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+from starlette.responses import Response
+
+from app.api import parse, present
+from app.api.context import (
+    Cursor,
+    Limit,
+    ModelName,
+    SettingsDep,
+    StoreDep,
+    answer,
+    decode_cursor,
+    encode_cursor,
+    now,
+    problems,
+)
+from app.api.once import OnceDep
+from app.api.openapi import takes
+from app.api.payload import Body
+from app.api.schemas import NAME, AliasIn, AliasOut, ModelIn, ModelOut, ModelPage, ModelPatch
+from app.core.prevalence.source import derive
+from models_store.errors import NotFound
+from models_store.store import UnitOfWork
+
+router = APIRouter(prefix="/v1/models", tags=["models"])
+
+
+@router.get("", response_model=ModelPage, responses=problems(422, 503))
+def list_models(store: StoreDep, cursor: Cursor = None, limit: Limit = 50) -> ModelPage:
+    """Models by name."""
+    place = decode_cursor(cursor, 1)
+    with store.read() as unit:
+        page = unit.models.list(place[0] if place else None, limit)
+        items = [present.model(record, unit.aliases.of(record.name)) for record in page.items]
+    return ModelPage(items=items, next_cursor=encode_cursor(page.next))
+
+
+@router.post(
+    "",
+    status_code=201,
+    responses={201: {"model": ModelOut}, **problems(400, 409, 413, 415, 422, 503)},
+    openapi_extra=takes(ModelIn),
+)
+def create_model(payload: Body, once: OnceDep, settings: SettingsDep) -> Response:
+    """Register a model; with ``source``, its version 1 in the same step."""
+    given = parse.envelope(ModelIn, payload.json())
+    names = parse.classes(given.classes, settings.max_classes)
+    source = None if given.source is None else parse.source(given.source, names)
+    derived = None if source is None else derive(source)
+    replayed = once.replay()
+    if replayed is not None:
+        return replayed
+
+    def work(unit: UnitOfWork) -> Response:
+        unit.models.create(given.name, given.kind, names, given.description, now())
+        version = None
+        if source is not None and derived is not None and given.source is not None:
+            record, _ = unit.versions.register(
+                given.name, source, derived, given.source.metadata, now()
+            )
+            version = present.version(record)
+        shown = present.model(unit.models.get(given.name), [])
+        shown.version = version
+        return answer(shown, 201, {"Location": f"/v1/models/{given.name}"})
+
+    return once.commit(work)
+
+
+@router.get("/{name}", response_model=ModelOut, responses=problems(404, 503))
+def get_model(name: ModelName, store: StoreDep) -> ModelOut:
+    """A model with its aliases."""
+    with store.read() as unit:
+        return present.model(unit.models.get(name), unit.aliases.of(name))
+
+
+@router.patch(
+    "/{name}",
+    responses={200: {"model": ModelOut}, **problems(400, 404, 413, 415, 422, 503)},
+    openapi_extra=takes(ModelPatch),
+)
+def change_model(name: ModelName, payload: Body, store: StoreDep) -> Response:
+    """Change the description."""
+    given = parse.envelope(ModelPatch, payload.json())
+    with store.write() as unit:
+        unit.models.lock(name)
+        record = unit.models.describe(name, given.description, now())
+        return answer(present.model(record, unit.aliases.of(name)))
+
+
+@router.delete("/{name}", status_code=204, responses=problems(404, 409, 422, 503))
+def delete_model(name: ModelName, store: StoreDep, force: bool = False) -> None:
+    """Delete a model and its versions; with ``force``, its estimates too."""
+    with store.write() as unit:
+        unit.models.delete(name, force)
+
+
+AliasName = Annotated[str, Path(description="The alias, without @")]
+
+
+@router.get("/{name}/aliases/{alias}", response_model=AliasOut, responses=problems(404, 503))
+def get_alias(name: ModelName, alias: AliasName, store: StoreDep) -> AliasOut:
+    """The version that an alias points to."""
+    _check(alias)
+    with store.read() as unit:
+        return present.alias(unit.aliases.get(name, alias))
+
+
+@router.put(
+    "/{name}/aliases/{alias}",
+    responses={200: {"model": AliasOut}, **problems(400, 404, 413, 415, 422, 503)},
+    openapi_extra=takes(AliasIn),
+)
+def put_alias(name: ModelName, alias: AliasName, payload: Body, store: StoreDep) -> Response:
+    """Point an alias to a version."""
+    _check(alias)
+    given = parse.envelope(AliasIn, payload.json())
+    with store.write() as unit:
+        return answer(present.alias(unit.aliases.put(name, alias, given.version, now())))
+
+
+@router.delete("/{name}/aliases/{alias}", status_code=204, responses=problems(404, 503))
+def delete_alias(name: ModelName, alias: AliasName, store: StoreDep) -> None:
+    """Remove an alias."""
+    _check(alias)
+    with store.write() as unit:
+        unit.aliases.delete(name, alias)
+
+
+def _check(alias: str) -> None:
+    if re.fullmatch(NAME, alias) is None:
+        raise NotFound(f"{alias[:80]!r} cannot be an alias; aliases match {NAME}")

@@ -1,0 +1,78 @@
+"""Writes that happen once: the answer is recorded in the transaction that writes."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Header, Request
+from starlette.responses import Response
+
+from app.api.context import now
+from app.api.payload import Body
+from app.core.errors import InvalidInput
+from models_store.errors import AlreadyAnswered
+from models_store.records import Answer
+from models_store.store import Store, UnitOfWork
+
+ANYONE = "anonymous"
+
+
+@dataclass(frozen=True)
+class Once:
+    """One writing request; ``key`` is None where the caller sent no Idempotency-Key."""
+
+    store: Store
+    route: str
+    key: str | None
+    body_hash: str
+
+    def replay(self) -> Response | None:
+        """The answer that this key got before."""
+        if self.key is None:
+            return None
+        with self.store.read() as unit:
+            found = unit.idempotency.find(ANYONE, self.route, self.key, self.body_hash, now())
+        if found is None:
+            return None
+        headers = {**found.headers, "Idempotency-Replayed": "true"}
+        return Response(found.body, found.status, headers)
+
+    def commit(self, work: Callable[[UnitOfWork], Response]) -> Response:
+        """Run ``work`` in a transaction that also records its answer."""
+        try:
+            with self.store.write() as unit:
+                response = work(unit)
+                if self.key is not None:
+                    kept = {k: v for k, v in response.headers.items() if k != "content-length"}
+                    answer = Answer(response.status_code, kept, bytes(response.body))
+                    unit.idempotency.add(
+                        ANYONE, self.route, self.key, self.body_hash, answer, now()
+                    )
+                return response
+        except AlreadyAnswered:
+            replayed = self.replay()
+            assert replayed is not None
+            return replayed
+
+
+def _once(
+    request: Request,
+    payload: Body,
+    idempotency_key: Annotated[
+        str | None,
+        Header(max_length=255, description="The same key, the same answer, for 24 hours"),
+    ] = None,
+) -> Once:
+    if idempotency_key is not None and not (idempotency_key and idempotency_key.isprintable()):
+        message = "must be 1 to 255 printable characters"
+        raise InvalidInput.at("/header/Idempotency-Key", message)
+    state = hashlib.sha256(payload.media_type.encode() + b"\n")
+    for name, value in payload.query:
+        state.update(f"{name}={value}&".encode())
+    state.update(payload.body)
+    route = f"{request.method} {request.url.path}"
+    return Once(request.app.state.store, route, idempotency_key, state.hexdigest())
+
+
+OnceDep = Annotated[Once, Depends(_once)]

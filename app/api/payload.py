@@ -1,0 +1,138 @@
+"""The body of a request: read within the limit, decoded by its media type."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+
+from app.api.problems import TooLarge, Unsupported
+from app.api.wire import json, npy
+from app.core.errors import Fault, InvalidInput
+
+
+@dataclass(frozen=True)
+class Payload:
+    """Raw bytes, their media type, and the query parameters in order."""
+
+    body: bytes
+    media_type: str
+    query: tuple[tuple[str, str], ...]
+
+    def json(self, query: Sequence[str] = ()) -> dict[str, Any]:
+        """The body as a JSON object; no query parameters but those named are taken."""
+        self._require(json.MEDIA_TYPE)
+        self.only_query(query)
+        return json.decode(self.body)
+
+    def batch(self, query: Sequence[str] = ()) -> tuple[dict[str, Any], bool]:
+        """A batch envelope, and whether its scalars are text from the query (NPY).
+
+        ``query``: parameters that belong to the route and not to the envelope.
+        """
+        self._require(json.MEDIA_TYPE, npy.MEDIA_TYPE)
+        if self.media_type == json.MEDIA_TYPE:
+            return self.json(query), False
+        envelope = _nested([(k, v) for k, v in self.query if k not in query])
+        if "posteriors" in envelope:
+            raise InvalidInput.at("/posteriors", "is the body; do not repeat it in the query")
+        envelope["posteriors"] = npy.decode(self.body)
+        return envelope, True
+
+    def only_query(self, names: Sequence[str]) -> None:
+        """Refuse query parameters that would be ignored."""
+        refuse_unknown(self.query, names)
+
+    def _require(self, *media_types: str) -> None:
+        if self.media_type not in media_types:
+            shown = (self.media_type or "none")[:100]
+            taken = " and ".join(media_types)
+            raise Unsupported(f"the content type is {shown}; this address accepts {taken}")
+
+
+def refuse_unknown(query: Sequence[tuple[str, str]], names: Sequence[str]) -> None:
+    """``InvalidInput`` for query parameters that are not among ``names``."""
+    known = f"takes {', '.join(names)}" if names else "takes no query parameters"
+    faults = [
+        Fault(f"/query/{name}", f"is not a parameter here; this address {known}")
+        for name, _ in query
+        if name not in names
+    ]
+    if faults:
+        raise InvalidInput(faults)
+
+
+async def _payload(request: Request) -> Payload:
+    limit: int = request.app.state.settings.max_body_bytes
+    too_large = TooLarge(f"the body is larger than {limit} bytes; send it in parts")
+    declared = request.headers.get("content-length", "")
+    if declared.isdigit() and int(declared) > limit:
+        raise too_large
+    encoding = request.headers.get("content-encoding", "identity")
+    if encoding != "identity":
+        raise Unsupported(f"the content encoding {encoding[:40]} is not supported; send it plain")
+    parts = []
+    size = 0
+    async for part in request.stream():
+        size += len(part)
+        if size > limit:
+            raise too_large
+        parts.append(part)
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return Payload(b"".join(parts), media_type, tuple(request.query_params.multi_items()))
+
+
+Body = Annotated[Payload, Depends(_payload)]
+
+REPEATED = {"columns", "include"}
+
+
+def _nested(query: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """``interval.level=0.9`` as {"interval": {"level": "0.9"}}; a name repeated is an error."""
+    envelope: dict[str, Any] = {}
+    for name, value in query:
+        first, _, rest = name.partition(".")
+        if name in REPEATED:
+            envelope.setdefault(name, []).append(value)
+            continue
+        place: Any = envelope.setdefault(first, {}) if rest else envelope
+        key = rest or first
+        if not isinstance(place, dict) or key in place:
+            raise InvalidInput.at(f"/query/{name}", "is given twice; give it once")
+        place[key] = value
+    return envelope
+
+
+def accepted(request: Request, offered: Sequence[str]) -> str:
+    """The best of the ``offered`` media types for the request's Accept; "" where none is."""
+    header = request.headers.get("accept", "*/*") or "*/*"
+    ranked: list[tuple[float, int, str]] = []
+    wanted = _accept(header)
+    for position, media_type in enumerate(offered):
+        quality = _quality(media_type, wanted)
+        if quality > 0:
+            ranked.append((-quality, position, media_type))
+    return min(ranked)[2] if ranked else ""
+
+
+def _accept(header: str) -> Mapping[str, float]:
+    wanted: dict[str, float] = {}
+    for part in header.split(","):
+        media_range, *parameters = [piece.strip().lower() for piece in part.split(";")]
+        quality = 1.0
+        for parameter in parameters:
+            if parameter.startswith("q="):
+                try:
+                    quality = float(parameter[2:])
+                except ValueError:
+                    quality = 0.0
+        wanted[media_range] = quality
+    return wanted
+
+
+def _quality(media_type: str, wanted: Mapping[str, float]) -> float:
+    group = media_type.partition("/")[0]
+    for media_range in (media_type, f"{group}/*", "*/*"):
+        if media_range in wanted:
+            return wanted[media_range]
+    return 0.0

@@ -1,0 +1,151 @@
+"""From the core's results and the store's records to answers."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from app.api import schemas as out
+from app.core.prevalence.arrays import Floats
+from app.core.prevalence.shift import ShiftTest
+from app.core.prevalence.source import SourceModel
+from app.core.warnings import Warning
+from app.estimation import Adjustment, Diagnostics, Estimate, availability
+from models_store.records import AliasRecord, ModelRecord, VersionRecord
+
+
+def by_class(names: Sequence[str], values: Floats) -> dict[str, float]:
+    """A vector keyed by name."""
+    return dict(zip(names, values.tolist(), strict=True))
+
+
+def finite(value: float) -> float | None:
+    """The value, None where it is no number that JSON has."""
+    return float(value) if np.isfinite(value) else None
+
+
+def warnings(items: Sequence[Warning]) -> list[out.WarningOut]:
+    """Warnings, in order."""
+    return [out.WarningOut(code=w.code, message=w.message) for w in items]
+
+
+def model(record: ModelRecord, aliases: Sequence[AliasRecord]) -> out.ModelOut:
+    """A model's page."""
+    return out.ModelOut(
+        name=record.name,
+        kind=record.kind,
+        classes=list(record.classes),
+        description=record.description,
+        versions=record.versions,
+        aliases={alias.alias: alias.version for alias in aliases},
+        created_at=record.created_at,
+        updated_at=record.updated_at,
+    )
+
+
+def version(record: VersionRecord) -> out.VersionOut:
+    """A version's page."""
+    source = record.source
+    confusion = None if source.confusion is None else source.confusion.counts.tolist()
+    calibration = source.calibration
+    return out.VersionOut(
+        model=record.model,
+        version=record.number,
+        digest=record.digest,
+        created_at=record.created_at,
+        classes=list(source.classes),
+        priors=by_class(source.classes, source.training_priors),
+        source_priors=by_class(source.classes, source.priors),
+        outputs=list(source.outputs),
+        confusion_matrix=confusion,
+        validation=_validation(source),
+        calibration=out.CalibrationOut(
+            method=calibration.method,
+            scale=calibration.scale,
+            bias=by_class(source.classes, calibration.bias),
+            floor=calibration.floor,
+            regularised=calibration.regularised,
+        ),
+        methods=[
+            out.MethodOut(name=a.method, available=a.reason is None, reason=a.reason)
+            for a in availability(source)
+        ],
+        metadata=record.metadata,
+        warnings=warnings(source.warnings),
+    )
+
+
+def _validation(source: SourceModel) -> out.ValidationOut | None:
+    if source.validation_size is None or source.label_counts is None or source.mean_gap is None:
+        return None
+    return out.ValidationOut(
+        size=source.validation_size,
+        label_counts=by_class(source.classes, source.label_counts),
+        mean_gap=by_class(source.classes, source.mean_gap),
+    )
+
+
+def alias(record: AliasRecord) -> out.AliasOut:
+    """An alias."""
+    return out.AliasOut(
+        model=record.model,
+        alias=record.alias,
+        version=record.version,
+        updated_at=record.updated_at,
+    )
+
+
+def prevalence(names: Sequence[str], estimate: Estimate) -> list[out.PrevalenceOut]:
+    """One entry per class."""
+    rows = []
+    for k, name in enumerate(names):
+        source, share = float(estimate.source[k]), float(estimate.prevalence[k])
+        offset = None if estimate.log_offsets is None else finite(estimate.log_offsets[k])
+        weight = share / source if source > 0 else None
+        rows.append(
+            out.PrevalenceOut(
+                class_=name,
+                source=source,
+                counted=None if estimate.counted is None else float(estimate.counted[k]),
+                estimate=share,
+                lower=None,
+                upper=None,
+                weight=weight,
+                log_offset=offset,
+            )
+        )
+    return rows
+
+
+def adjustment(names: Sequence[str], value: Adjustment | None) -> out.AdjustmentOut | None:
+    """What a scorer applies itself."""
+    if value is None:
+        return None
+    offsets = {name: finite(offset) for name, offset in zip(names, value.offsets, strict=True)}
+    return out.AdjustmentOut(scale=value.scale, offsets=offsets, floor=value.floor)
+
+
+def shift(test: ShiftTest) -> out.ShiftOut:
+    """The test."""
+    return out.ShiftOut(**vars(test))
+
+
+def diagnostics(names: Sequence[str], value: Diagnostics) -> out.DiagnosticsOut:
+    """How far to trust it."""
+    return out.DiagnosticsOut(
+        status=value.status,
+        iterations=value.iterations,
+        optimality_gap=value.optimality_gap,
+        gain=value.gain,
+        raw=None if value.raw is None else by_class(names, value.raw),
+        inadmissible=value.inadmissible,
+    )
+
+
+def body(value: out.Out) -> dict[str, Any]:
+    """JSON-ready content, without the parts that were not asked for."""
+    content = value.model_dump(mode="json", by_alias=True)
+    for optional in ("posteriors", "trace"):
+        if content.get(optional, 0) is None:
+            del content[optional]
+    return content

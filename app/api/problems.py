@@ -1,0 +1,175 @@
+"""Every error as RFC 9457 problem+json, from one table.
+
+ApiError             what only HTTP knows
+├── Unparseable      400, the body cannot be read at all
+├── NotAcceptable    406, no such answer format
+├── TooLarge         413, over a limit
+└── Unsupported      415, no such request format
+"""
+
+import logging
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse, Response
+
+from app.core.errors import Fault, InvalidInput, MethodUnavailable
+from models_store.errors import (
+    AlreadyExists,
+    IdempotencyConflict,
+    NotFound,
+    StillInUse,
+    Unavailable,
+)
+
+SHOWN = 20
+MEDIA_TYPE = "application/problem+json"
+
+log = logging.getLogger("priorshift")
+
+
+class ApiError(Exception):
+    """Root of what only HTTP knows."""
+
+
+class Unparseable(ApiError):
+    """The body cannot be read."""
+
+
+class NotAcceptable(ApiError):
+    """The answer is not available in the format asked for."""
+
+
+class TooLarge(ApiError):
+    """Something is over a limit."""
+
+
+class Unsupported(ApiError):
+    """The body's media type is not known."""
+
+
+STATUS: Mapping[type[Exception], int] = {
+    Unparseable: 400,
+    ClientDisconnect: 400,
+    NotFound: 404,
+    NotAcceptable: 406,
+    AlreadyExists: 409,
+    IdempotencyConflict: 409,
+    MethodUnavailable: 409,
+    StillInUse: 409,
+    TooLarge: 413,
+    Unsupported: 415,
+    Unavailable: 503,
+}
+CODE: Mapping[type[Exception], str] = {
+    Unparseable: "unparseable",
+    ClientDisconnect: "client-disconnect",
+    NotFound: "not-found",
+    NotAcceptable: "not-acceptable",
+    AlreadyExists: "already-exists",
+    IdempotencyConflict: "idempotency-conflict",
+    MethodUnavailable: "method-unavailable",
+    StillInUse: "still-in-use",
+    TooLarge: "too-large",
+    Unsupported: "unsupported-media-type",
+    Unavailable: "unavailable",
+}
+
+
+def problem(
+    request: Request,
+    status: int,
+    code: str,
+    detail: str,
+    headers: Mapping[str, str] | None = None,
+    **extra: Any,
+) -> JSONResponse:
+    """A problem document."""
+    content = {
+        "type": f"urn:priorshift:problem:{code}",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail,
+        "instance": request.url.path,
+        **extra,
+    }
+    return JSONResponse(content, status, dict(headers or {}), MEDIA_TYPE)
+
+
+def install(app: FastAPI) -> None:
+    """Register the handlers."""
+    for kind in STATUS:
+        app.add_exception_handler(kind, _known)
+    app.add_exception_handler(InvalidInput, _invalid)
+    app.add_exception_handler(ValidationError, _schema)
+    app.add_exception_handler(RequestValidationError, _schema)
+    app.add_exception_handler(HTTPException, _framework)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+def schema_faults(error: ValidationError | RequestValidationError) -> list[Fault]:
+    """Pydantic's findings as faults."""
+    faults = []
+    for item in error.errors():
+        location = [str(part) for part in item["loc"] if part not in ("body",)]
+        message = item["msg"].removeprefix("Value error, ")
+        faults.append(Fault("".join(f"/{_escape(part)}" for part in location), message))
+    return faults
+
+
+def _escape(part: str) -> str:
+    return part.replace("~", "~0").replace("/", "~1")
+
+
+async def _known(request: Request, error: Exception) -> Response:
+    kind = next(kind for kind in type(error).__mro__ if kind in STATUS)
+    headers = {"Retry-After": "1"} if STATUS[kind] == 503 else None
+    detail = str(error) or "the request ended early"
+    return problem(request, STATUS[kind], CODE[kind], detail, headers)
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, InvalidInput)
+    return _unprocessable(request, error.faults, error.count)
+
+
+async def _schema(request: Request, error: Exception) -> Response:
+    assert isinstance(error, ValidationError | RequestValidationError)
+    faults = schema_faults(error)
+    return _unprocessable(request, faults, len(faults))
+
+
+def _unprocessable(request: Request, faults: Any, count: int) -> Response:
+    shown = []
+    for fault in faults[:SHOWN]:
+        entry = {"pointer": fault.pointer, "message": fault.message}
+        if fault.row is not None:
+            entry["row"] = fault.row
+        shown.append(entry)
+    first = faults[0]
+    detail = f"{first.pointer} {first.message}" if first.pointer else first.message
+    if count > 1:
+        detail += f" (and {count - 1} more)"
+    return problem(request, 422, "invalid-input", detail, errors=shown, error_count=count)
+
+
+async def _framework(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-")
+    detail = {
+        404: "there is nothing at this address; /docs lists what there is",
+        405: "this address does not take this method",
+    }.get(error.status_code, str(error.detail))
+    return problem(request, error.status_code, code, detail, error.headers)
+
+
+async def _unexpected(request: Request, error: Exception) -> Response:
+    log.error("unexpected error on %s %s", request.method, request.url.path, exc_info=error)
+    detail = "an unexpected error; it was logged, and nothing was stored"
+    return problem(request, 500, "internal-error", detail)

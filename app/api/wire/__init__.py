@@ -1,0 +1,1 @@
+"""Bytes to values and back, a module per media type."""

@@ -1,0 +1,64 @@
+"""priorshift serve | migrate | demo."""
+
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from app.settings import Settings
+from models_store import schema
+from models_store.engine import connect
+
+cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+
+@cli.command()
+def migrate() -> None:
+    """Bring the database (PRIORSHIFT_DATABASE_URL) to the schema of this release."""
+    engine = connect(Settings().database_url)
+    revision = schema.migrate(engine)
+    engine.dispose()
+    Console().print(f"database at revision {revision}")
+
+
+@cli.command()
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen on")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on")] = 8000,
+    log_level: Annotated[str, typer.Option(help="debug, info, warning, error")] = "info",
+) -> None:
+    """Serve the API; migrate first, with a command of its own."""
+    import uvicorn
+
+    from app.main import create_app
+
+    uvicorn.run(
+        create_app(), host=host, port=port, log_level=log_level, timeout_graceful_shutdown=20
+    )
+
+
+@cli.command()
+def demo(
+    keep_running: Annotated[
+        bool, typer.Option(help="Leave the service up when the demo has ended")
+    ] = False,
+    port: Annotated[int, typer.Option(help="Port; 0 takes a free one")] = 0,
+) -> None:
+    """Start a service, register real models, post shifted batches, print what comes back."""
+    from app.demo import run
+
+    sys.exit(run(port, keep_running))
+
+
+def main() -> None:
+    """The command's entry point; mistakes in the configuration are one line, not a trace."""
+    try:
+        cli()
+    except ValueError as error:
+        Console(stderr=True).print(f"priorshift: {error}", style="red")
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

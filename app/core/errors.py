@@ -1,0 +1,48 @@
+"""What can be wrong with a request, whatever brought it.
+
+PriorshiftError
+├── InvalidInput        something that was sent is wrong; carries each field and row
+└── MethodUnavailable   the request is well formed, the source model cannot serve it
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One wrong thing: where it is (JSON pointer, row) and what to do about it."""
+
+    pointer: str
+    message: str
+    row: int | None = None
+
+
+class PriorshiftError(Exception):
+    """Root of every error that a caller can act on."""
+
+
+class InvalidInput(PriorshiftError):
+    """Something that was sent is wrong.
+
+    ``faults`` holds the first ones in order, ``count`` how many there are in all.
+    """
+
+    def __init__(self, faults: Sequence[Fault], count: int | None = None) -> None:
+        self.faults = tuple(faults)
+        self.count = len(self.faults) if count is None else count
+        super().__init__("; ".join(f"{f.pointer}: {f.message}" for f in self.faults[:3]))
+
+    @classmethod
+    def at(cls, pointer: str, message: str, row: int | None = None) -> "InvalidInput":
+        """One fault at one place."""
+        return cls([Fault(pointer, message, row)])
+
+
+class MethodUnavailable(PriorshiftError):
+    """The source model cannot serve this method on this batch."""
+
+    def __init__(self, method: str, reason: str) -> None:
+        self.method = method
+        self.reason = reason
+        super().__init__(f"{method} is not available: {reason}")

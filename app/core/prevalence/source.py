@@ -1,0 +1,211 @@
+"""The source model: what is known of the classifier, and what follows from it."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from app.core.errors import InvalidInput
+from app.core.prevalence.arrays import Codes, Floats
+from app.core.prevalence.calibration import Calibration, Method, bcts
+from app.core.prevalence.confusion import ConfusionMatrix, decisions
+from app.core.prevalence.shift import upper_tail
+from app.core.warnings import Warning
+
+DISAGREE = 1e-3
+"""p-value below which stated priors and validation labels cannot be the same population."""
+
+
+@dataclass(frozen=True)
+class ValidationSet:
+    """Labelled rows scored by a model that did not see them: n labels, n × C posteriors."""
+
+    labels: Codes
+    posteriors: Floats
+
+
+@dataclass(frozen=True)
+class Source:
+    """A source model as registered, checked: every array in the order of ``classes``.
+
+    At least one of ``class_counts``, ``priors``, ``confusion`` and ``validation`` is there.
+    ``outputs`` names the columns of ``confusion``.
+    """
+
+    classes: tuple[str, ...]
+    class_counts: Floats | None = None
+    priors: Floats | None = None
+    confusion: ConfusionMatrix | None = None
+    outputs: tuple[str, ...] = ()
+    validation: ValidationSet | None = None
+    calibration: Method = "bcts"
+
+
+@dataclass(frozen=True)
+class SourceModel:
+    """What an estimate needs of a version; small, without the validation rows.
+
+    ``training_priors``: as registered, or derived. ``priors``: the working source priors of
+    the (calibrated) posteriors. ``output_priors``: those of predicted outputs, which no
+    calibration touches. ``validation_size``: n, None without a validation set.
+    ``mean_gap``: mean validation posterior minus label frequency, before calibration.
+    """
+
+    classes: tuple[str, ...]
+    training_priors: Floats
+    priors: Floats
+    output_priors: Floats
+    outputs: tuple[str, ...]
+    confusion: ConfusionMatrix | None
+    confusion_derived: bool
+    calibration: Calibration
+    validation_size: int | None = None
+    label_counts: Floats | None = None
+    mean_gap: Floats | None = None
+    warnings: tuple[Warning, ...] = field(default=())
+
+    @property
+    def decides_outputs(self) -> bool:
+        """Whether the argmax of posteriors produces the confusion matrix's outputs."""
+        return self.outputs == self.classes
+
+    @property
+    def output_validation_size(self) -> float | None:
+        """Rows behind the source's output shares; None without a validation set."""
+        if self.validation_size is None or self.confusion is None:
+            return None
+        return min(float(self.validation_size), self.confusion.total)
+
+
+def derive(source: Source) -> SourceModel:
+    """Everything that follows from a registered source: priors, confusion, calibration, doubts."""
+    if source.validation is None:
+        return _without_validation(source)
+    return _with_validation(source, source.validation)
+
+
+def _without_validation(source: Source) -> SourceModel:
+    warnings = list(_confusion_warnings(source.confusion, source.outputs))
+    stated = _stated_priors(source)
+    if stated is None:
+        if source.confusion is None:
+            message = "needs class_counts, priors, a confusion_matrix or a validation set"
+            raise InvalidInput.at("/source", message)
+        stated = _shares(source.confusion.counts.sum(axis=1))
+        message = "no priors were given: the row totals of the confusion matrix stand for them"
+        warnings.append(Warning("priors-from-confusion-matrix", message))
+    return SourceModel(
+        classes=source.classes,
+        training_priors=stated,
+        priors=stated,
+        output_priors=stated,
+        outputs=source.outputs if source.confusion else source.classes,
+        confusion=source.confusion,
+        confusion_derived=False,
+        calibration=Calibration.identity(len(source.classes)),
+        warnings=tuple(warnings),
+    )
+
+
+def _with_validation(source: Source, validation: ValidationSet) -> SourceModel:
+    classes = len(source.classes)
+    label_counts = np.bincount(validation.labels, minlength=classes).astype(np.float64)
+    if (label_counts == 0).any():
+        names = [source.classes[k] for k in np.flatnonzero(label_counts == 0)]
+        message = (
+            f"has no row of class {', '.join(names)}; every class needs at least one labelled row"
+        )
+        raise InvalidInput.at("/source/validation/labels", message)
+    n = len(validation.labels)
+    frequency = _shares(label_counts)
+    confusion = source.confusion or ConfusionMatrix.of_decisions(
+        validation.labels, decisions(validation.posteriors), classes
+    )
+    outputs = source.outputs if source.confusion else source.classes
+    gap = validation.posteriors.mean(axis=0) - frequency
+    warnings = list(_confusion_warnings(confusion, outputs))
+    if source.calibration == "bcts":
+        calibration = bcts(validation.posteriors, validation.labels)
+        priors = frequency
+        if calibration.regularised:
+            message = (
+                "the validation scores separate the classes, or do not vary, so that no finite "
+                "scale is best; the scale was drawn towards 1. Register more, or harder, rows"
+            )
+            warnings.append(Warning("calibration-regularised", message))
+    else:
+        calibration = Calibration.identity(classes)
+        priors = _shares(validation.posteriors.sum(axis=0))
+        warnings.append(_uncalibrated(source.classes, gap, validation.posteriors))
+    stated = _stated_priors(source)
+    if stated is not None:
+        warnings.extend(_disagreement(source, stated, label_counts))
+    return SourceModel(
+        classes=source.classes,
+        training_priors=frequency if stated is None else stated,
+        priors=priors,
+        output_priors=frequency,
+        outputs=outputs,
+        confusion=confusion,
+        confusion_derived=source.confusion is None,
+        calibration=calibration,
+        validation_size=n,
+        label_counts=label_counts,
+        mean_gap=gap,
+        warnings=tuple(warnings),
+    )
+
+
+def _stated_priors(source: Source) -> Floats | None:
+    return source.priors if source.class_counts is None else _shares(source.class_counts)
+
+
+def _shares(counts: Floats) -> Floats:
+    shares: Floats = counts / counts.sum()
+    return shares
+
+
+def _confusion_warnings(
+    confusion: ConfusionMatrix | None, outputs: tuple[str, ...]
+) -> list[Warning]:
+    if confusion is None:
+        return []
+    never = [outputs[j] for j in np.flatnonzero(confusion.counts.sum(axis=0) == 0)]
+    if not never:
+        return []
+    message = (
+        f"the confusion matrix never predicts {', '.join(never)}: counts alone cannot tell the "
+        "share of such a class"
+    )
+    return [Warning("unpredicted-outputs", message)]
+
+
+def _uncalibrated(classes: tuple[str, ...], gap: Floats, posteriors: Floats) -> Warning:
+    worst = int(np.argmax(np.abs(gap)))
+    n = len(posteriors)
+    error = float(posteriors[:, worst].std()) / max(n - 1, 1) ** 0.5
+    z = "" if error == 0 else f", {abs(gap[worst]) / error:.1f} standard errors"
+    message = (
+        f"posteriors are used as they are; on the validation set their mean misses the label "
+        f"frequency of {classes[worst]} by {gap[worst]:+.4f}{z}. Register the version with "
+        'calibration "bcts"'
+    )
+    return Warning("uncalibrated", message)
+
+
+def _disagreement(source: Source, stated: Floats, label_counts: Floats) -> list[Warning]:
+    """Pearson's test of the validation labels against the stated priors."""
+    n = label_counts.sum()
+    if (stated == 0).any():
+        return []
+    observed = _shares(label_counts)
+    training_rows = np.inf if source.class_counts is None else source.class_counts.sum()
+    statistic = n * float((((observed - stated) ** 2) / stated).sum()) / (1 + n / training_rows)
+    if upper_tail(statistic, len(stated) - 1) >= DISAGREE:
+        return []
+    worst = int(np.argmax(np.abs(observed - stated)))
+    message = (
+        f"the stated prior of {source.classes[worst]} is {stated[worst]:.4g}, the validation "
+        f"labels say {observed[worst]:.4g}, more than sampling explains; the validation "
+        "frequencies are used"
+    )
+    return [Warning("priors-disagree", message)]

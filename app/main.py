@@ -1,0 +1,42 @@
+"""The application: nothing global, everything from the settings."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from app.api import estimates, health, models, openapi, problems, versions
+from app.release import RELEASE
+from app.settings import Settings
+from models_store import schema
+from models_store.engine import connect
+from models_store.store import Store
+
+
+def create_app(settings: Settings | None = None) -> FastAPI:
+    """The service on ``settings``, from the environment by default."""
+    settings = settings or Settings()
+    engine = connect(
+        settings.database_url, settings.database_pool_size, settings.database_busy_seconds
+    )
+    store = Store(engine, settings.version_cache_bytes)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        store.close()
+
+    app = FastAPI(
+        title="Priorshift",
+        summary="Prevalence estimation under prior probability shift",
+        version=RELEASE,
+        lifespan=lifespan,
+    )
+    app.state.settings = settings
+    app.state.store = store
+    app.state.head = schema.head()
+    problems.install(app)
+    openapi.install(app)
+    for module in (health, models, versions, estimates):
+        app.include_router(module.router)
+    return app

@@ -1,0 +1,5 @@
+"""The installed release."""
+
+from importlib.metadata import version
+
+RELEASE = version("priorshift")

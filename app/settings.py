@@ -1,0 +1,17 @@
+"""Configuration from the environment: PRIORSHIFT_*."""
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """Every setting has a default that suits a laptop."""
+
+    model_config = SettingsConfigDict(env_prefix="PRIORSHIFT_", frozen=True)
+
+    database_url: str = "sqlite:///priorshift.db"
+    max_body_bytes: int = Field(128 * 1024 * 1024, ge=1024)
+    max_classes: int = Field(1000, ge=1)
+    version_cache_bytes: int = Field(64 * 1024 * 1024, ge=0)
+    database_pool_size: int = Field(10, ge=1)
+    database_busy_seconds: float = Field(10.0, gt=0)

@@ -1,0 +1,1 @@
+"""Alembic migrations; the tests' databases are built by them."""

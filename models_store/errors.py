@@ -1,0 +1,38 @@
+"""What the store can refuse.
+
+StoreError
+├── NotFound             no such model, version, alias or estimate
+├── AlreadyExists        a name that is taken
+├── StillInUse           a model with estimates, deleted without force
+├── IdempotencyConflict  a key that was used with another body
+├── AlreadyAnswered      a concurrent request with the same key committed first
+└── Unavailable          the database cannot be reached, or stayed locked
+"""
+
+
+class StoreError(Exception):
+    """Root of the store's errors; the message is for the caller."""
+
+
+class NotFound(StoreError):
+    """No such thing."""
+
+
+class AlreadyExists(StoreError):
+    """The name is taken."""
+
+
+class StillInUse(StoreError):
+    """Deleting it would lose estimates."""
+
+
+class IdempotencyConflict(StoreError):
+    """The key was used for another request."""
+
+
+class AlreadyAnswered(StoreError):
+    """A concurrent request with the same key committed first; its answer is recorded."""
+
+
+class Unavailable(StoreError):
+    """The database cannot be reached, or stayed locked; trying again may help."""

@@ -1,0 +1,113 @@
+"""The history of estimates."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from models_store.errors import NotFound
+from models_store.records import EstimateRecord, Page
+from models_store.tables import estimate_segments, estimates, models, versions
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which estimates: of a model, a version, a time (since ≤ moment < until), segments."""
+
+    model: str | None = None
+    version: int | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    segment: Mapping[str, str] = field(default_factory=dict)
+
+
+class Estimates:
+    """Kept estimates; they never change."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def add(
+        self,
+        version_id: int,
+        moment: datetime,
+        created_at: datetime,
+        segment: Mapping[str, str],
+        content: dict[str, Any],
+    ) -> None:
+        """Keep an estimate under ``content["id"]``."""
+        row = {
+            "id": content["id"],
+            "version_id": version_id,
+            "moment": moment,
+            "created_at": created_at,
+            "content": content,
+        }
+        try:
+            self._connection.execute(estimates.insert().values(row))
+        except sa.exc.IntegrityError:
+            raise NotFound("the model was deleted meanwhile") from None
+        labels = [
+            {"estimate_id": content["id"], "key": key, "value": value}
+            for key, value in segment.items()
+        ]
+        if labels:
+            self._connection.execute(estimate_segments.insert(), labels)
+
+    def get(self, estimate_id: str) -> EstimateRecord:
+        """The estimate, or ``NotFound``."""
+        row = self._connection.execute(_SELECT.where(estimates.c.id == estimate_id)).one_or_none()
+        if row is None:
+            raise NotFound(f"there is no estimate {estimate_id}")
+        return _record(row)
+
+    def list(
+        self, which: Filter, before: tuple[datetime, str] | None, limit: int
+    ) -> Page[EstimateRecord]:
+        """Estimates that match, newest moment first, from the one before ``before``."""
+        moment = estimates.c.moment
+        statement = _SELECT.order_by(moment.desc(), estimates.c.id.desc()).limit(limit + 1)
+        for condition in _conditions(which):
+            statement = statement.where(condition)
+        if before is not None:
+            earlier = sa.and_(moment == before[0], estimates.c.id < before[1])
+            statement = statement.where(sa.or_(moment < before[0], earlier))
+        rows = self._connection.execute(statement).all()
+        items = tuple(_record(row) for row in rows[:limit])
+        if len(rows) <= limit:
+            return Page(items, None)
+        return Page(items, (items[-1].moment.isoformat(), items[-1].id))
+
+
+def _conditions(which: Filter) -> list[sa.ColumnElement[bool]]:
+    conditions: list[sa.ColumnElement[bool]] = []
+    if which.model is not None:
+        conditions.append(models.c.name == which.model)
+    if which.version is not None:
+        conditions.append(versions.c.number == which.version)
+    if which.since is not None:
+        conditions.append(estimates.c.moment >= which.since)
+    if which.until is not None:
+        conditions.append(estimates.c.moment < which.until)
+    for key, value in which.segment.items():
+        labelled = sa.exists().where(
+            estimate_segments.c.estimate_id == estimates.c.id,
+            estimate_segments.c.key == key,
+            estimate_segments.c.value == value,
+        )
+        conditions.append(labelled)
+    return conditions
+
+
+_SELECT = (
+    sa.select(estimates, models.c.name.label("model"), versions.c.number.label("version"))
+    .join_from(estimates, versions)
+    .join(models, models.c.id == versions.c.model_id)
+)
+
+
+def _record(row: sa.Row[Any]) -> EstimateRecord:
+    return EstimateRecord(row.id, row.model, row.version, row.moment, row.content)

@@ -1,0 +1,61 @@
+"""Answers already given, so that a repeated request is answered and not repeated."""
+
+from datetime import datetime, timedelta
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from models_store.errors import AlreadyAnswered, IdempotencyConflict
+from models_store.records import Answer
+from models_store.tables import idempotency
+
+LIFETIME = timedelta(hours=24)
+
+
+class Idempotency:
+    """Recorded answers by owner, route and key."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def find(
+        self, owner: str, route: str, key: str, body_hash: str, now: datetime
+    ) -> Answer | None:
+        """The recorded answer; ``IdempotencyConflict`` if the key came with another body."""
+        statement = sa.select(idempotency).where(
+            idempotency.c.owner == owner,
+            idempotency.c.route == route,
+            idempotency.c.key == key,
+            idempotency.c.created_at > now - LIFETIME,
+        )
+        row = self._connection.execute(statement).one_or_none()
+        if row is None:
+            return None
+        if row.body_hash != body_hash:
+            raise IdempotencyConflict(
+                "this Idempotency-Key was used within 24 hours for another request; "
+                "use a new key for a new request"
+            )
+        return Answer(row.status, row.headers, row.body)
+
+    def add(
+        self, owner: str, route: str, key: str, body_hash: str, answer: Answer, now: datetime
+    ) -> None:
+        """Record an answer and drop expired ones; ``AlreadyAnswered`` if another was first."""
+        self._connection.execute(
+            idempotency.delete().where(idempotency.c.created_at <= now - LIFETIME)
+        )
+        statement = idempotency.insert().values(
+            owner=owner,
+            route=route,
+            key=key,
+            body_hash=body_hash,
+            status=answer.status,
+            headers=answer.headers,
+            body=answer.body,
+            created_at=now,
+        )
+        try:
+            self._connection.execute(statement)
+        except sa.exc.IntegrityError:
+            raise AlreadyAnswered("another request with this key was first") from None

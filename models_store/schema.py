@@ -1,0 +1,48 @@
+"""Migrations: run them, or ask whether the database is at their head."""
+
+from pathlib import Path
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy.engine import Engine
+
+import migrations
+
+
+def configuration() -> Config:
+    """Alembic's configuration, from the package; no ini file."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+    return config
+
+
+def head() -> str:
+    """The revision that this code expects."""
+    revision = ScriptDirectory.from_config(configuration()).get_current_head()
+    assert revision is not None
+    return revision
+
+
+def current(engine: Engine) -> str | None:
+    """The revision that the database is at; None for an empty one."""
+    with engine.connect() as connection:
+        return MigrationContext.configure(connection).get_current_revision()
+
+
+def migrate(engine: Engine) -> str:
+    """Bring the database to the head; the revision it is at then."""
+    config = configuration()
+    with engine.execution_options(priorshift_writing=True).begin() as connection:
+        _lock(connection)
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+    return head()
+
+
+def _lock(connection: sa.Connection) -> None:
+    """One migration at a time; SQLite's write transaction locks by itself."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.text("SELECT pg_advisory_xact_lock(7460271)"))

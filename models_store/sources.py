@@ -1,0 +1,94 @@
+"""A version's content as columns and back: scalars and vectors as JSON, matrices as arrays."""
+
+import hashlib
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.core.prevalence.arrays import Floats
+from app.core.prevalence.calibration import Calibration
+from app.core.prevalence.confusion import ConfusionMatrix
+from app.core.prevalence.source import Source, SourceModel
+from app.core.warnings import Warning
+
+VECTORS = ("training_priors", "priors", "output_priors", "label_counts", "mean_gap")
+
+
+def digest(source: Source) -> str:
+    """SHA-256 of what was registered, in the classes' order; the same content, the same digest."""
+    state = hashlib.sha256()
+    named = {"classes": source.classes, "calibration": source.calibration}
+    if source.confusion is not None:
+        named["outputs"] = source.outputs
+    state.update(json.dumps(named, sort_keys=True).encode())
+    for name, array in _registered(source).items():
+        array = np.ascontiguousarray(array)
+        state.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        state.update(array.data)
+    return state.hexdigest()
+
+
+def _registered(source: Source) -> dict[str, NDArray[Any]]:
+    arrays: dict[str, NDArray[Any]] = {}
+    if source.class_counts is not None:
+        arrays["class_counts"] = source.class_counts
+    if source.priors is not None:
+        arrays["priors"] = source.priors
+    if source.confusion is not None:
+        arrays["confusion"] = source.confusion.counts
+    if source.validation is not None:
+        arrays["labels"] = source.validation.labels.astype(np.int32)
+        arrays["posteriors"] = source.validation.posteriors
+    return arrays
+
+
+def matrices(source: Source, model: SourceModel) -> dict[str, NDArray[Any]]:
+    """What is kept as binary arrays: what was registered, and the confusion matrix in use."""
+    arrays = _registered(source)
+    if model.confusion is not None:
+        arrays["confusion"] = model.confusion.counts
+    return arrays
+
+
+def to_json(model: SourceModel) -> dict[str, Any]:
+    """Everything of a source model but the confusion matrix."""
+    content: dict[str, Any] = {
+        "classes": list(model.classes),
+        "outputs": list(model.outputs),
+        "confusion_derived": model.confusion_derived,
+        "has_confusion": model.confusion is not None,
+        "validation_size": model.validation_size,
+        "calibration": {
+            "method": model.calibration.method,
+            "scale": model.calibration.scale,
+            "bias": model.calibration.bias.tolist(),
+            "floor": model.calibration.floor,
+            "regularised": model.calibration.regularised,
+        },
+        "warnings": [[w.code, w.message] for w in model.warnings],
+    }
+    for name in VECTORS:
+        vector = getattr(model, name)
+        content[name] = None if vector is None else vector.tolist()
+    return content
+
+
+def from_json(content: dict[str, Any], confusion: Floats | None) -> SourceModel:
+    """The source model of ``to_json``."""
+    vectors: dict[str, Any] = {
+        name: None if content[name] is None else np.array(content[name]) for name in VECTORS
+    }
+    calibration = dict(content["calibration"])
+    calibration["bias"] = np.array(calibration["bias"])
+    return SourceModel(
+        classes=tuple(content["classes"]),
+        outputs=tuple(content["outputs"]),
+        confusion=None if confusion is None else ConfusionMatrix(confusion),
+        confusion_derived=content["confusion_derived"],
+        calibration=Calibration(**calibration),
+        validation_size=content["validation_size"],
+        warnings=tuple(Warning(code, message) for code, message in content["warnings"]),
+        **vectors,
+    )

@@ -1,0 +1,59 @@
+"""The unit of work: one transaction, one commit, every repository on it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Engine
+
+from models_store.aliases import Aliases
+from models_store.engine import WRITING
+from models_store.errors import Unavailable
+from models_store.estimates import Estimates
+from models_store.idempotency import Idempotency
+from models_store.models import Models
+from models_store.versions import VersionCache, Versions
+
+
+class UnitOfWork:
+    """The repositories on one open transaction."""
+
+    def __init__(self, connection: Connection, cache: VersionCache) -> None:
+        self.models = Models(connection)
+        self.versions = Versions(connection, cache)
+        self.aliases = Aliases(connection)
+        self.estimates = Estimates(connection)
+        self.idempotency = Idempotency(connection)
+
+
+class Store:
+    """Opens transactions on a migrated database."""
+
+    def __init__(self, engine: Engine, cache_bytes: int = 64 * 1024 * 1024) -> None:
+        self.engine = engine
+        self._cache = VersionCache(cache_bytes)
+
+    @contextmanager
+    def read(self) -> Iterator[UnitOfWork]:
+        """A transaction that only reads."""
+        with self._transaction(writing=False) as unit:
+            yield unit
+
+    @contextmanager
+    def write(self) -> Iterator[UnitOfWork]:
+        """A transaction that commits when the block ends and rolls back when it raises."""
+        with self._transaction(writing=True) as unit:
+            yield unit
+
+    @contextmanager
+    def _transaction(self, writing: bool) -> Iterator[UnitOfWork]:
+        engine = self.engine.execution_options(**{WRITING: writing})
+        try:
+            with engine.begin() as connection:
+                yield UnitOfWork(connection, self._cache)
+        except (sa.exc.OperationalError, sa.exc.TimeoutError) as error:
+            raise Unavailable("the database cannot be reached or is busy; try again") from error
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.engine.dispose()

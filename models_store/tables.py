@@ -1,0 +1,119 @@
+"""The tables. Migrations build them; these definitions only query them."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Dialect
+
+metadata = sa.MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+class UtcDateTime(sa.TypeDecorator[datetime]):
+    """Aware UTC datetimes, microseconds kept, on every database."""
+
+    impl = sa.DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Refuse naive datetimes; store UTC."""
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError("naive datetime")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
+        """SQLite gives naive datetimes back; they are UTC."""
+        if value is None:
+            return None
+        moment: datetime = value
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+models = sa.Table(
+    "models",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("name", sa.String(63), nullable=False, unique=True),
+    sa.Column("kind", sa.String(32), nullable=False),
+    sa.Column("classes", sa.JSON, nullable=False),
+    sa.Column("description", sa.Text, nullable=False),
+    sa.Column("created_at", UtcDateTime, nullable=False),
+    sa.Column("updated_at", UtcDateTime, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+versions = sa.Table(
+    "versions",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("model_id", sa.ForeignKey("models.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("number", sa.Integer, nullable=False),
+    sa.Column("digest", sa.String(64), nullable=False),
+    sa.Column("derived", sa.JSON, nullable=False),
+    sa.Column("metadata", sa.JSON, nullable=False),
+    sa.Column("created_at", UtcDateTime, nullable=False),
+    sa.UniqueConstraint("model_id", "number"),
+    sa.UniqueConstraint("model_id", "digest"),
+    sqlite_autoincrement=True,
+)
+
+version_arrays = sa.Table(
+    "version_arrays",
+    metadata,
+    sa.Column("version_id", sa.ForeignKey("versions.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("name", sa.String(32), primary_key=True),
+    sa.Column("content", sa.LargeBinary, nullable=False),
+)
+
+aliases = sa.Table(
+    "aliases",
+    metadata,
+    sa.Column("model_id", sa.ForeignKey("models.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("alias", sa.String(63), primary_key=True),
+    sa.Column("version_id", sa.ForeignKey("versions.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("updated_at", UtcDateTime, nullable=False),
+)
+
+estimates = sa.Table(
+    "estimates",
+    metadata,
+    sa.Column("id", sa.String(32), primary_key=True),
+    sa.Column("version_id", sa.ForeignKey("versions.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("moment", UtcDateTime, nullable=False),
+    sa.Column("created_at", UtcDateTime, nullable=False),
+    sa.Column("content", sa.JSON, nullable=False),
+    sa.Index(None, "moment", "id"),
+    sa.Index(None, "version_id", "moment", "id"),
+)
+
+estimate_segments = sa.Table(
+    "estimate_segments",
+    metadata,
+    sa.Column("estimate_id", sa.ForeignKey("estimates.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("key", sa.String(64), primary_key=True),
+    sa.Column("value", sa.String(256), nullable=False),
+    sa.Index(None, "key", "value"),
+)
+
+idempotency = sa.Table(
+    "idempotency",
+    metadata,
+    sa.Column("owner", sa.String(64), primary_key=True),
+    sa.Column("route", sa.String(512), primary_key=True),
+    sa.Column("key", sa.String(255), primary_key=True),
+    sa.Column("body_hash", sa.String(64), nullable=False),
+    sa.Column("status", sa.Integer, nullable=False),
+    sa.Column("headers", sa.JSON, nullable=False),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+    sa.Column("created_at", UtcDateTime, nullable=False),
+    sa.Index(None, "created_at"),
+)

@@ -1,0 +1,179 @@
+"""Immutable versions of a model, content-addressed, and the cache of loaded ones."""
+
+import threading
+from collections import OrderedDict
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+from sqlalchemy.engine import Connection
+
+from app.core.prevalence.source import Source, SourceModel, ValidationSet
+from models_store import arrays, sources
+from models_store.engine import WRITING
+from models_store.errors import NotFound
+from models_store.models import Models
+from models_store.records import Page, VersionRecord
+from models_store.tables import aliases, models, version_arrays, versions
+
+
+class VersionCache:
+    """Loaded versions by id, least recently used first out. Never stale: versions are immutable."""
+
+    def __init__(self, max_bytes: int, max_items: int = 1000) -> None:
+        self._max_bytes = max_bytes
+        self._max_items = max_items
+        self._items: OrderedDict[int, tuple[VersionRecord, int]] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def get(self, version_id: int) -> VersionRecord | None:
+        """The version, if it is here."""
+        with self._lock:
+            if version_id not in self._items:
+                return None
+            self._items.move_to_end(version_id)
+            return self._items[version_id][0]
+
+    def put(self, record: VersionRecord) -> None:
+        """Keep a version, dropping others over the bounds."""
+        size = _size(record)
+        with self._lock:
+            if record.id in self._items:
+                return
+            self._items[record.id] = (record, size)
+            self._bytes += size
+            while self._bytes > self._max_bytes or len(self._items) > self._max_items:
+                _, (_, freed) = self._items.popitem(last=False)
+                self._bytes -= freed
+
+
+def _size(record: VersionRecord) -> int:
+    confusion = record.source.confusion
+    cells = 0 if confusion is None else confusion.counts.size
+    return 4096 + 8 * (cells + 16 * len(record.source.classes)) + 2 * len(repr(record.metadata))
+
+
+class Versions:
+    """Versions by model and selector: a number, ``latest`` or ``@alias``."""
+
+    def __init__(self, connection: Connection, cache: VersionCache) -> None:
+        self._connection = connection
+        self._cache = cache
+
+    def register(
+        self,
+        model: str,
+        source: Source,
+        derived: SourceModel,
+        metadata: dict[str, Any],
+        now: datetime,
+    ) -> tuple[VersionRecord, bool]:
+        """Store a source; the version, and whether it is new (False: the content was there)."""
+        owner = Models(self._connection).lock(model)
+        digest = sources.digest(source)
+        same = sa.select(versions.c.number).where(
+            versions.c.model_id == owner.id, versions.c.digest == digest
+        )
+        existing = self._connection.execute(same).scalar_one_or_none()
+        if existing is not None:
+            return self.get(model, str(existing)), False
+        highest = sa.select(sa.func.max(versions.c.number)).where(versions.c.model_id == owner.id)
+        number = (self._connection.execute(highest).scalar_one() or 0) + 1
+        insert = versions.insert().values(
+            model_id=owner.id,
+            number=number,
+            digest=digest,
+            derived=sources.to_json(derived),
+            metadata=metadata,
+            created_at=now,
+        )
+        key = self._connection.execute(insert).inserted_primary_key
+        assert key is not None
+        for name, array in sources.matrices(source, derived).items():
+            content = arrays.encode(array)
+            row = {"version_id": key[0], "name": name, "content": content}
+            self._connection.execute(version_arrays.insert().values(row))
+        return self.get(model, str(number)), True
+
+    def get(self, model: str, selector: str) -> VersionRecord:
+        """The version, from the cache if it was loaded before; or ``NotFound``."""
+        version_id = self._resolve(model, selector)
+        cached = self._cache.get(version_id)
+        if cached is not None:
+            return cached
+        record = self._load(version_id)
+        if not self._connection.get_execution_options().get(WRITING):
+            self._cache.put(record)
+        return record
+
+    def list(self, model: str, before: int | None, limit: int) -> Page[VersionRecord]:
+        """Versions of a model, newest first, from the one before ``before``."""
+        owner = Models(self._connection).get(model)
+        statement = (
+            sa.select(versions.c.number)
+            .where(versions.c.model_id == owner.id)
+            .order_by(versions.c.number.desc())
+            .limit(limit + 1)
+        )
+        if before is not None:
+            statement = statement.where(versions.c.number < before)
+        numbers = self._connection.execute(statement).scalars().all()
+        items = tuple(self.get(model, str(number)) for number in numbers[:limit])
+        return Page(items, (str(items[-1].number),) if len(numbers) > limit else None)
+
+    def validation(self, record: VersionRecord) -> ValidationSet | None:
+        """The validation rows of a version; None if it has none."""
+        if record.source.validation_size is None:
+            return None
+        kept = self._arrays(record.id, ("labels", "posteriors"))
+        return ValidationSet(kept["labels"].astype(np.intp), kept["posteriors"])
+
+    def _resolve(self, model: str, selector: str) -> int:
+        statement = (
+            sa.select(versions.c.id).join_from(versions, models).where(models.c.name == model)
+        )
+        if selector == "latest":
+            statement = statement.order_by(versions.c.number.desc()).limit(1)
+        elif selector.startswith("@"):
+            statement = statement.join(aliases, aliases.c.version_id == versions.c.id)
+            statement = statement.where(aliases.c.alias == selector[1:])
+        elif selector.isascii() and selector.isdigit() and len(selector) < 10:
+            statement = statement.where(versions.c.number == int(selector))
+        else:
+            raise NotFound(f"{selector} is not a version: use a number, latest or @alias")
+        found: int | None = self._connection.execute(statement).scalar_one_or_none()
+        if found is None:
+            Models(self._connection).get(model)
+            what = f"alias {selector}" if selector.startswith("@") else f"version {selector}"
+            raise NotFound(f"model {model} has no {what}")
+        return found
+
+    def _load(self, version_id: int) -> VersionRecord:
+        statement = (
+            sa.select(versions, models.c.name.label("model"))
+            .join_from(versions, models)
+            .where(versions.c.id == version_id)
+        )
+        row = self._connection.execute(statement).one()
+        confusion = None
+        if row.derived["has_confusion"]:
+            confusion = self._arrays(version_id, ("confusion",))["confusion"]
+        return VersionRecord(
+            id=row.id,
+            model=row.model,
+            number=row.number,
+            digest=row.digest,
+            source=sources.from_json(row.derived, confusion),
+            metadata=row.metadata,
+            created_at=row.created_at,
+        )
+
+    def _arrays(self, version_id: int, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:
+        statement = sa.select(version_arrays.c.name, version_arrays.c.content).where(
+            version_arrays.c.version_id == version_id, version_arrays.c.name.in_(names)
+        )
+        rows = self._connection.execute(statement).all()
+        return {name: arrays.decode(content) for name, content in rows}

@@ -1,0 +1,53 @@
+import numpy as np
+import pytest
+
+from app.core.errors import InvalidInput
+from app.core.prevalence.arrays import probabilities, probability_rows
+
+
+class TestProbabilityRows:
+    def test_good_rows_pass_untouched(self) -> None:
+        given = np.array([[0.25, 0.75], [1.0, 0.0]])
+        assert probability_rows(given, "/p").values is given
+
+    def test_small_errors_are_rescaled_silently_larger_ones_counted(self) -> None:
+        rows = probability_rows(np.array([[0.5, 0.5 + 5e-7], [0.5, 0.5005], [0.5, 0.5]]), "/p")
+        np.testing.assert_allclose(rows.values.sum(axis=1), 1, atol=1e-15)
+        assert rows.renormalised == 1
+
+    @pytest.mark.parametrize(
+        ("row", "word"),
+        [
+            ([0.5, np.nan], "NaN"),
+            ([np.inf, 0.5], "infinity"),
+            ([np.inf, -np.inf], "infinity"),
+            ([1.5, -0.5], "negative"),
+            ([0.5, 0.502], "sums to 1.002"),
+            ([0.0, 0.0], "sums to 0"),
+            ([1e308, 1e308], "sums to"),
+        ],
+    )
+    def test_wrong_rows_are_named(self, row: list[float], word: str) -> None:
+        values = np.array([[0.5, 0.5], row, [0.5, 0.5], row])
+        with pytest.raises(InvalidInput) as caught:
+            probability_rows(values, "/p")
+        assert [fault.row for fault in caught.value.faults] == [1, 3]
+        assert caught.value.faults[0].pointer == "/p/1"
+        assert word in caught.value.faults[0].message
+
+    def test_the_first_twenty_and_the_total(self) -> None:
+        with pytest.raises(InvalidInput) as caught:
+            probability_rows(np.full((500, 2), 0.7), "/p")
+        assert len(caught.value.faults) == 20
+        assert caught.value.count == 500
+
+    def test_no_rows(self) -> None:
+        with pytest.raises(InvalidInput, match="no rows"):
+            probability_rows(np.zeros((0, 2)), "/p")
+
+
+def test_a_single_vector_is_named_as_a_whole() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        probabilities(np.array([0.5, 0.6]), "/target_priors")
+    assert caught.value.faults[0].pointer == "/target_priors"
+    assert caught.value.faults[0].row is None
