@@ -4,7 +4,6 @@ import numpy as np
 
 from app.core.prevalence.arrays import Floats
 
-
 LOWEST = -700.0
 """Log weights are held above this, relative to the largest: below it exp underflows."""
 

