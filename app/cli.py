@@ -1,4 +1,4 @@
-"""priorshift serve | migrate | demo."""
+"""priorshift serve | migrate | health | demo."""
 
 import sys
 from typing import Annotated
@@ -24,8 +24,10 @@ def migrate() -> None:
 
 @cli.command()
 def serve(
-    host: Annotated[str, typer.Option(help="Address to listen on")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on")] = 8000,
+    host: Annotated[
+        str, typer.Option(envvar="PRIORSHIFT_HOST", help="Address to listen on")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(envvar="PRIORSHIFT_PORT", help="Port to listen on")] = 8000,
     log_level: Annotated[str, typer.Option(help="debug, info, warning, error")] = "info",
 ) -> None:
     """Serve the API; migrate first, with a command of its own."""
@@ -36,6 +38,22 @@ def serve(
     uvicorn.run(
         create_app(), host=host, port=port, log_level=log_level, timeout_graceful_shutdown=20
     )
+
+
+@cli.command()
+def health(
+    port: Annotated[int, typer.Option(envvar="PRIORSHIFT_PORT", help="Port to ask")] = 8000,
+) -> None:
+    """Ask the local service whether it is ready; status 0 if it is, for health checks."""
+    import httpx
+
+    try:
+        answer = httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=4)
+    except httpx.TransportError as error:
+        Console(stderr=True).print(f"no answer: {error}")
+        sys.exit(1)
+    Console().print(answer.text)
+    sys.exit(0 if answer.status_code == 200 else 1)
 
 
 @cli.command()

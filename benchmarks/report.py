@@ -1,0 +1,27 @@
+"""What every table of results must carry: the command, the commit, the versions."""
+
+import platform
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+
+
+def heading(title: str, packages: Sequence[str] = ("numpy", "scipy", "scikit-learn")) -> str:
+    """The first lines of a table of results."""
+    command = " ".join(["python", "-m", f"benchmarks.{title}", *sys.argv[1:]])
+    found = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
+    )
+    versions = ", ".join(f"{name} {version(name)}" for name in packages)
+    return (
+        f"- command: `{command}`\n"
+        f"- commit: {found.stdout.strip() or 'unknown'}\n"
+        f"- versions: Python {platform.python_version()}, {versions}\n"
+    )
+
+
+def table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [names, ["---"] * len(names), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
