@@ -1,0 +1,57 @@
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+
+from app.settings import Settings
+from tests.readme import BASE, README, examples, run, same
+
+ROOT = README.parent
+TEXT = README.read_text()
+
+
+def test_every_example_prints_what_it_says(lasting: httpx.Client, tmp_path: Path) -> None:
+    base = str(lasting.base_url).rstrip("/")
+    found = examples(TEXT)
+    assert len(found) > 10
+    for example in found:
+        printed = run(example, base, tmp_path).replace(base, BASE)
+        if example.answer is None:
+            continue
+        if example.answer.startswith(("{", "[")):
+            wrong = f"{example.command}\nprinted\n{printed}"
+            assert same(json.loads(example.answer), json.loads(printed)), wrong
+        else:
+            assert example.answer.strip() == printed.strip()
+
+
+def test_the_demo_prints_what_it_says(tmp_path: Path) -> None:
+    printed = subprocess.run(
+        [sys.executable, "-m", "app.cli", "demo"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    ).stdout
+    block = re.search(r"make demo\n```\n+```text\n(.*?)```", TEXT, re.DOTALL)
+    assert block is not None
+    assert printed.strip() == block.group(1).strip()
+
+
+def test_every_warning_is_explained() -> None:
+    codes = set()
+    for path in [*ROOT.glob("app/**/*.py")]:
+        source = path.read_text()
+        codes |= set(re.findall(r'(?:Warning|warn)\(\s*"([a-z-]+)"', source))
+    assert len(codes) > 10
+    missing = {code for code in codes if f"| `{code}` |" not in TEXT}
+    assert not missing
+
+
+def test_every_setting_is_explained() -> None:
+    for name, field in Settings.model_fields.items():
+        line = rf"\| `PRIORSHIFT_{name.upper()}` \| `{re.escape(str(field.default))}` \|"
+        assert re.search(line, TEXT), name
