@@ -51,21 +51,19 @@ def em(
         return EmResult(p, "no-information", 0, 0.0, 0.0, np.array(path) if trace else None)
     status: Status = "max-iterations"
     iterations = 0
-    densities = likelihood.densities(p)
-    m = likelihood.multipliers(densities)
+    m = likelihood.multipliers(p)
     while iterations < max_iterations:
         iterations += 1
         updated = p * m
         updated /= updated.sum()
         step = float(np.abs(updated - p).mean())
         p = updated
-        densities = likelihood.densities(p)
-        m = likelihood.multipliers(densities)
+        m = likelihood.multipliers(p)
         if trace:
             path.append(p)
         if step < tolerance:
             status = "converged"
             break
     gap = max(float(m.max()) - 1.0, 0.0)
-    gain = max(likelihood.gain(densities), 0.0)
+    gain = max(likelihood.gain(p), 0.0)
     return EmResult(p, status, iterations, gain, gap, np.array(path) if trace else None)

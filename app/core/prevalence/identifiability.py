@@ -1,7 +1,9 @@
-"""Which changes of the priors the likelihood cannot see.
+"""Which changes of the priors the likelihood cannot see, and which answer to give then.
 
 Moving the priors along u (with Σ u = 0) leaves every density Σ_k p_k r_ik as it is when
 R u = 0. Twin classes, constant rows and outputs that two classes share produce such directions.
+R u = 0 holds exactly if H u = 0, for the Hessian H of the likelihood at any p with positive
+densities, so one matrix answers for the whole batch.
 """
 
 import numpy as np
@@ -12,26 +14,33 @@ from app.core.prevalence.likelihood import Likelihood
 DEPENDENT = 1e-12
 """Squared sine of the angle between columns below which they are one."""
 TAKES_PART = 1e-6
+SMALLEST = 1e-300
+STEPS = 100
 
 
 def unseen_directions(likelihood: Likelihood, classes: Mask | None = None) -> Floats:
     """Orthonormal basis (C × q) of the directions u with R u = 0 and Σ u = 0.
 
     ``classes``: mask of the classes that may change, all of positive source prior by default.
-    The rank is judged on columns scaled to length one, so that rare classes count in full.
+    One pass over the batch.
     """
     free = likelihood.source > 0
     if classes is not None:
         free = free & classes
+    return null_directions(likelihood.hessian(likelihood.source)[0], free)
+
+
+def null_directions(hessian: Floats, free: Mask) -> Floats:
+    """The same for a Hessian (C × C) that is at hand; only classes in ``free`` may change.
+
+    The rank is judged on columns scaled to length one, so that rare classes count in full.
+    """
     positions = np.flatnonzero(free)
-    basis = np.zeros((len(free), 0))
     if len(positions) < 2:
-        return basis
-    columns = likelihood.ratios[:, positions]
-    gram = columns.T @ (likelihood.weights[:, None] * columns) / max(likelihood.size, 1.0)
+        return np.zeros((len(free), 0))
+    gram = hessian[np.ix_(positions, positions)]
     length = np.sqrt(np.diag(gram))
-    seen = length > 0
-    scale = np.where(seen, length, 1.0)
+    scale = np.where(length > 0, length, 1.0)
     values, vectors = np.linalg.eigh(gram / np.outer(scale, scale))
     null = vectors[:, values <= DEPENDENT * len(positions)] / scale[:, None]
     tangent = _sum_zero(null)
@@ -49,10 +58,37 @@ def degrees_of_freedom(likelihood: Likelihood) -> int:
 
 def undetermined(likelihood: Likelihood, prevalence: Floats) -> tuple[int, ...]:
     """Positions of the classes whose shares could be exchanged without changing the maximum."""
-    basis = unseen_directions(likelihood, prevalence > 1e-9)
+    return taking_part(unseen_directions(likelihood, prevalence > 1e-9))
+
+
+def taking_part(basis: Floats) -> tuple[int, ...]:
+    """Positions of the classes that some direction of ``basis`` (C × q) changes."""
     if basis.shape[1] == 0:
         return ()
     return tuple(int(k) for k in np.flatnonzero(np.abs(basis).max(axis=1) > TAKES_PART))
+
+
+def nearest(prevalence: Floats, basis: Floats, source: Floats) -> Floats:
+    """The point prevalence + basis t of the simplex with the least Σ_k p_k ln(p_k / p0_k).
+
+    Twins end up in proportion to their source priors, as EM leaves them. Newton's method in
+    the q values of t; a step stops short of the simplex's boundary.
+    """
+    p = prevalence
+    moving = np.abs(basis).max(axis=1) > TAKES_PART
+    U, p0 = basis[moving], source[moving]
+    for _ in range(STEPS):
+        held = np.maximum(p[moving], SMALLEST)
+        gradient = U.T @ np.log(held / p0)
+        curvature = U.T @ (U / held[:, None])
+        step = np.linalg.lstsq(curvature, -gradient, rcond=None)[0]
+        change = basis @ step
+        falls = change < 0
+        reach = float((-p[falls] / change[falls]).min(initial=np.inf))
+        p = np.maximum(p + min(1.0, 0.9 * reach) * change, 0.0)
+        if float(np.abs(change).max(initial=0.0)) < 1e-15:
+            break
+    return p
 
 
 def _sum_zero(null: Floats) -> Floats:

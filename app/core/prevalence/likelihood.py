@@ -1,49 +1,76 @@
 """The likelihood of the target priors, as passes over the batch.
 
 With source posteriors g_ik and source priors p0_k, row i has density proportional to
-d_i(p) = Σ_k p_k g_ik / p0_k under target priors p (Saerens, Latinne and Decaestecker 2002;
-thesis ch. 6). Everything here works on the ratios r_ik = g_ik / p0_k, scaled so that
-d_i(p0) = 1; then mean_i log d_i(p) is the gain of p over p0.
+d_i(p) = Σ_k p_k r_ik, r_ik = g_ik / p0_k, under target priors p (Saerens, Latinne and
+Decaestecker 2002; thesis ch. 6). Scaled so that d_i(p0) = 1, ℓ(p) = mean_i ln d_i(p) is the gain
+of p over p0. It is concave.
+
+The ratios are never formed: inside a pass everything is in x = p / p0, d_i = Σ_k g_ik x_k, and a
+row's scale cancels from all derivatives.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from app.core.prevalence.arrays import Floats
+from app.core.prevalence.arrays import Codes, Floats
+from app.core.prevalence.blocks import AnyFloats, Blocks
+from app.core.prevalence.calibration import Calibration
+
+SAFE_MASS = 1e-100
+"""Rows with less mass than this on the known classes are rescaled before 1/d is taken."""
+FIRST_ORDER = 1e-8
+"""ln(1 + δ) is δ to double precision up to this |δ|."""
 
 
 @dataclass(frozen=True)
-class Likelihood:
-    """Likelihood ratios of a batch.
+class Census:
+    """What one look at the row sums tells.
 
-    ``ratios``: N × C, one column per class, a zero column where the source prior is zero;
-    ``weights``: N row weights that sum to ``size``; ``source``: the C source priors;
-    ``unsupported``: weight of the rows that were left out, because all their mass is on
-    classes of zero source prior: they say nothing about the others.
+    ``rows``: their number; ``size``: weight of the informative rows; ``unsupported``: weight
+    of the others; ``log_mass``: weighted sum of ln Σ_k g_ik; ``tidy``: no row has to be left
+    out or rescaled.
     """
 
-    ratios: Floats
-    weights: Floats
-    source: Floats
+    rows: int
     size: float
     unsupported: float
+    log_mass: float
+    tidy: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Likelihood:
+    """A batch under source priors ``source`` (C values), ready to be passed over.
+
+    Classes of zero source prior are excluded: their multipliers and Hessian entries are zero.
+    Rows without mass on the other classes, and rows of weight zero, are left out.
+    """
+
+    blocks: Blocks
+    source: Floats
 
     @classmethod
-    def of(cls, posteriors: Floats, source: Floats, weights: Floats | None = None) -> "Likelihood":
-        """Likelihood of N × C ``posteriors`` given under priors ``source``."""
-        if weights is None:
-            weights = np.ones(len(posteriors))
+    def of(
+        cls,
+        posteriors: AnyFloats | Iterable[AnyFloats],
+        source: Floats,
+        weights: AnyFloats | Iterable[AnyFloats] | None = None,
+        calibration: Calibration | None = None,
+    ) -> "Likelihood":
+        """Likelihood of N × C ``posteriors`` given under priors ``source``.
+
+        ``posteriors``: one array, or an iterable of arrays that can be read again and again;
+        ``weights``: N row weights, or arrays along the chunks; ``calibration`` is applied
+        within each block. Raises ``TypeError`` for an iterator, which can be read only once.
+        """
         known = source > 0
-        mass = posteriors[:, known].sum(axis=1)
-        informative = (mass > 0) & (weights > 0)
-        if not informative.all():
-            posteriors, mass = posteriors[informative], mass[informative]
-        ratios = np.zeros(posteriors.shape)
-        np.divide(posteriors, mass[:, None] * source, out=ratios, where=known)
-        kept = weights[informative]
-        size = float(kept.sum())
-        return cls(ratios, kept, source, size, float(weights.sum()) - size)
+        columns: Codes | None = None if known.all() else np.flatnonzero(known)
+        if calibration is not None and calibration.method == "none":
+            calibration = None
+        return cls(Blocks(posteriors, weights, columns, calibration), source)
 
     @classmethod
     def of_outputs(cls, conditional: Floats, source: Floats, counts: Floats) -> "Likelihood":
@@ -57,18 +84,131 @@ class Likelihood:
         posteriors = np.divide(joint, total, out=np.zeros_like(joint), where=total > 0)
         return cls.of(posteriors, source, counts)
 
-    def densities(self, p: Floats) -> Floats:
-        """d_i(p), N values."""
-        return self.ratios @ p
+    def strided(self, step: int) -> "Likelihood":
+        """The likelihood of every ``step``-th row."""
+        return Likelihood(self.blocks.strided(step), self.source)
 
-    def multipliers(self, densities: Floats) -> Floats:
-        """m_k = mean_i r_ik / d_i, the gradient of the mean log-likelihood; C values.
+    @property
+    def size(self) -> float:
+        """Weight of the informative rows; N for an ordinary batch."""
+        return self.census.size
 
-        At the maximum m_k = 1 where p_k > 0 and m_k ≤ 1 elsewhere.
+    @property
+    def unsupported(self) -> float:
+        """Weight of the rows that all source classes exclude: they say nothing."""
+        return self.census.unsupported
+
+    @cached_property
+    def known(self) -> Codes:
+        """Positions of the classes of positive source prior."""
+        return np.flatnonzero(self.source > 0)
+
+    @cached_property
+    def census(self) -> Census:
+        """Counts and weights, from one pass over the row sums."""
+        rows, total, size, log_mass, lowest, every = 0, 0.0, 0.0, 0.0, np.inf, True
+        ones = np.ones(len(self.known))
+        for block, weights in self.blocks:
+            mass = block @ ones
+            rows += len(mass)
+            total += len(mass) if weights is None else float(weights.sum())
+            least, most = float(mass.min(initial=1.0)), float(mass.max(initial=1.0))
+            if least == 0 or (weights is not None and not weights.all()):
+                every = False
+                useful = mass > 0 if weights is None else (mass > 0) & (weights > 0)
+                mass = mass[useful]
+                weights = None if weights is None else weights[useful]
+            lowest = min(lowest, least)
+            size += len(mass) if weights is None else float(weights.sum())
+            if max(most - 1.0, 1.0 - least) > FIRST_ORDER:
+                np.log(mass, out=mass)
+            else:
+                mass -= 1.0
+            log_mass += float(mass.sum() if weights is None else weights @ mass)
+        tidy = every and lowest >= SAFE_MASS
+        return Census(rows, size, total - size, log_mass if tidy else 0.0, tidy)
+
+    @cached_property
+    def informative(self) -> Blocks:
+        """The rows that count, as blocks of the known classes."""
+        return self.blocks if self.census.tidy else self.blocks.tidied()
+
+    def multipliers(self, p: Floats) -> Floats:
+        """m_k = mean_i r_ik / d_i, the gradient of ℓ at ``p``; C values.
+
+        At the maximum m_k = 1 where p_k > 0 and m_k ≤ 1 elsewhere; elsewhere max_k m_k − 1 is an
+        upper bound on what ℓ(p) lacks. Infinite where a row has no density.
         """
-        return (self.weights / densities) @ self.ratios / self.size
+        x, total = self._inside(p), np.zeros(len(self.known))
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            for block, weights in self.informative:
+                density = block @ x
+                share = np.divide(1.0 if weights is None else weights, density, out=density)
+                total += share @ block
+        return self._outside(total)
 
-    def gain(self, densities: Floats) -> float:
-        """mean_i log d_i(p) ≥ 0 at the maximum; minus infinity where some d_i is zero."""
+    def hessian(self, p: Floats) -> tuple[Floats, Floats]:
+        """H_kl = mean_i r_ik r_il / d_i² = −∂²ℓ/∂p_k∂p_l, C × C, and m = H p.
+
+        At the source priors H is the Gram matrix of the ratios.
+        """
+        x, total = self._inside(p), np.zeros((len(self.known), len(self.known)))
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            for block, weights in self.informative:
+                density = block @ x
+                root = 1.0 if weights is None else np.sqrt(weights)
+                scaled = block * np.divide(root, density, out=density)[:, None]
+                total += scaled.T @ scaled
+        inverse = self._inverse_source
+        within = total * (inverse[:, None] * (inverse / (self.size or 1.0)))
+        if len(inverse) == len(self.source):
+            return within, within @ p
+        hessian = np.zeros((len(self.source), len(self.source)))
+        hessian[np.ix_(self.known, self.known)] = within
+        return hessian, hessian @ p
+
+    def gain(self, p: Floats) -> float:
+        """ℓ(p) = mean_i ln d_i(p); minus infinity where a row has no density."""
+        x, total = self._inside(p), 0.0
         with np.errstate(divide="ignore"):
-            return float(self.weights @ np.log(densities)) / self.size
+            for block, weights in self.informative:
+                density = block @ x
+                logs = np.log(density, out=density)
+                total += float(logs.sum() if weights is None else weights @ logs)
+        return (total - self.census.log_mass) / self.size
+
+    def gains_along(self, p: Floats, target: Floats, steps: Sequence[float]) -> Floats:
+        """ℓ(p + t (target − p)) − ℓ(p) for each step length t, from one pass.
+
+        Computed as the mean of ln(1 + t (d_i(target) / d_i(p) − 1)), which keeps its digits
+        when the difference is small. Every row must have a density at ``p``.
+        """
+        x, change = self._inside(p), self._inside(target - p)
+        total = np.zeros(len(steps))
+        with np.errstate(divide="ignore"):
+            for block, weights in self.informative:
+                slope = block @ change
+                slope /= block @ x
+                for i, t in enumerate(steps):
+                    logs = np.log1p(np.maximum(t * slope, -1.0))
+                    total[i] += logs.sum() if weights is None else weights @ logs
+        return total / self.size
+
+    @cached_property
+    def _inverse_source(self) -> Floats:
+        inverse: Floats = 1.0 / self.source[self.known]
+        return inverse
+
+    def _inside(self, p: Floats) -> Floats:
+        """From priors of all classes to x = p / p0 of the known ones."""
+        inverse = self._inverse_source
+        return inverse * (p if len(inverse) == len(p) else p[self.known])
+
+    def _outside(self, total: Floats) -> Floats:
+        """From a sum over rows in x, known classes, to a mean in p, all classes."""
+        within = total * (self._inverse_source / self.size)
+        if len(within) == len(self.source):
+            return within
+        m = np.zeros(len(self.source))
+        m[self.known] = within
+        return m

@@ -1,0 +1,123 @@
+"""A batch of rows as a sequence of small float64 blocks, read as often as asked.
+
+The batch stays as it was given: float16, float32 or float64, C or Fortran order, one array or
+an iterable of arrays that may be larger than memory. A block is at most ``BLOCK`` numbers, cast,
+calibrated and freed of useless rows and columns on its way; nothing else is ever copied.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.core.prevalence.arrays import Codes, Floats
+from app.core.prevalence.calibration import Calibration
+
+AnyFloats = NDArray[np.floating[Any]]
+Block = tuple[Floats, Floats | None]
+"""n × K rows, and their n weights (None: all one)."""
+
+BLOCK = 1 << 16
+"""Numbers in a block: half a MiB of float64, so that a block and its products stay in cache."""
+KEPT = 1 << 17
+"""A batch of up to this many numbers is cast and calibrated once, and kept."""
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """N × C ``rows`` (an array, or a re-readable iterable of arrays) and their ``weights``.
+
+    ``weights``: N numbers, or arrays along the chunks; None for all one. ``columns``: positions
+    of the K columns to keep, None for all. ``tidy``: leave out rows without mass on these
+    columns or without weight, and rescale the others to mass one.
+    """
+
+    rows: AnyFloats | Iterable[AnyFloats]
+    weights: AnyFloats | Iterable[AnyFloats] | None = None
+    columns: Codes | None = None
+    calibration: Calibration | None = None
+    tidy: bool = False
+
+    def __post_init__(self) -> None:
+        for given in (self.rows, self.weights):
+            if isinstance(given, Iterator):
+                raise TypeError("the chunks are read several times; give a list, not an iterator")
+
+    def __iter__(self) -> Iterator[Block]:
+        return iter(self._kept) if self._kept is not None else self._fresh()
+
+    @property
+    def few(self) -> bool:
+        """Whether the batch is small enough to be one block that is kept."""
+        return isinstance(self.rows, np.ndarray) and self.rows.size <= KEPT
+
+    def tidied(self) -> "Blocks":
+        """The same rows, without those that say nothing."""
+        return replace(self, tidy=True)
+
+    def strided(self, step: int) -> "Blocks":
+        """Every ``step``-th row of the array, or of each chunk: a view, or a small copy."""
+        if isinstance(self.rows, np.ndarray):
+            weights = None if self.weights is None else np.asarray(self.weights)[::step]
+            return replace(self, rows=self.rows[::step], weights=weights)
+        picked = [(rows[::step].copy(), weights) for rows, weights in self._chunks()]
+        weights = None
+        if self.weights is not None:
+            weights = np.concatenate([given[::step] for _, given in picked if given is not None])
+        return replace(self, rows=np.concatenate([rows for rows, _ in picked]), weights=weights)
+
+    @cached_property
+    def _kept(self) -> list[Block] | None:
+        if not self.few:
+            return None
+        return [self._block(rows, weights, None) for rows, weights in self._chunks()]
+
+    def _chunks(self) -> Iterator[tuple[AnyFloats, AnyFloats | None]]:
+        """The rows as given, with the weights that belong to them."""
+        if isinstance(self.rows, np.ndarray):
+            yield self.rows, None if self.weights is None else np.asarray(self.weights)
+        elif self.weights is None:
+            yield from ((rows, None) for rows in self.rows)
+        elif isinstance(self.weights, np.ndarray):
+            start = 0
+            for rows in self.rows:
+                yield rows, self.weights[start : start + len(rows)]
+                start += len(rows)
+        else:
+            yield from zip(self.rows, self.weights, strict=True)
+
+    def _fresh(self) -> Iterator[Block]:
+        for rows, weights in self._chunks():
+            classes = rows.shape[1]
+            length = min(max(BLOCK // classes, 1), len(rows))
+            buffer = None if rows.dtype == np.float64 else np.empty((length, classes))
+            for start in range(0, len(rows), length):
+                stop = start + length
+                part = None if weights is None else weights[start:stop]
+                yield self._block(rows[start:stop], part, buffer)
+
+    def _block(self, rows: AnyFloats, weights: AnyFloats | None, buffer: Floats | None) -> Block:
+        block: Floats
+        if buffer is None:
+            block = rows.astype(np.float64, copy=False)
+        else:
+            block = buffer[: len(rows)]
+            np.copyto(block, rows)
+        if self.calibration is not None:
+            block = self.calibration.apply(block)
+        if self.columns is not None:
+            block = block[:, self.columns]
+        w: Floats | None = None if weights is None else weights.astype(np.float64, copy=False)
+        return _tidied(block, w) if self.tidy else (block, w)
+
+
+def _tidied(block: Floats, weights: Floats | None) -> Block:
+    mass = block.sum(axis=1)
+    useful = mass > 0
+    if weights is not None:
+        useful &= weights > 0
+        weights = weights[useful]
+    return block[useful] / mass[useful, None], weights
