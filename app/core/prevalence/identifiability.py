@@ -7,14 +7,20 @@ densities, so one matrix answers for the whole batch.
 """
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf
 
 from app.core.prevalence.arrays import Floats, Mask
 from app.core.prevalence.likelihood import Likelihood
 
 DEPENDENT = 1e-12
 """Squared sine of the angle between columns below which they are one."""
+CLEARLY = 1e-4
+"""Sine of the angle between a column and those before it that is beyond doubt."""
 TAKES_PART = 1e-6
-SMALLEST = 1e-300
+FOOTHOLD = 1e-6
+"""A share at zero counts as this part of its source prior, so that it can start to grow."""
+SPECK = 1e-30
+"""Smaller changes of a share, and columns shorter than this, are nothing."""
 STEPS = 100
 
 
@@ -40,13 +46,24 @@ def null_directions(hessian: Floats, free: Mask) -> Floats:
         return np.zeros((len(free), 0))
     gram = hessian[np.ix_(positions, positions)]
     length = np.sqrt(np.diag(gram))
-    scale = np.where(length > 0, length, 1.0)
-    values, vectors = np.linalg.eigh(gram / np.outer(scale, scale))
+    scale = np.where(length > SPECK, length, 1.0)
+    values, vectors = np.linalg.eigh(gram / scale[:, None] / scale)
     null = vectors[:, values <= DEPENDENT * len(positions)] / scale[:, None]
     tangent = _sum_zero(null)
     basis = np.zeros((len(free), tangent.shape[1]))
     basis[positions] = tangent
     return basis
+
+
+def definite(hessian: Floats, free: Mask) -> bool:
+    """Whether there is clearly no such direction, from the pivots of one Cholesky factor."""
+    positions = np.flatnonzero(free)
+    block = hessian if len(positions) == len(free) else hessian[np.ix_(positions, positions)]
+    length = np.sqrt(block.diagonal())
+    if not (length > SPECK).all():
+        return False
+    factor, info = dpotrf(block / length[:, None] / length, clean=0)
+    return bool(info == 0 and factor.diagonal().min() > CLEARLY)
 
 
 def degrees_of_freedom(likelihood: Likelihood) -> int:
@@ -78,12 +95,12 @@ def nearest(prevalence: Floats, basis: Floats, source: Floats) -> Floats:
     moving = np.abs(basis).max(axis=1) > TAKES_PART
     U, p0 = basis[moving], source[moving]
     for _ in range(STEPS):
-        held = np.maximum(p[moving], SMALLEST)
+        held = np.where(p[moving] > SPECK, p[moving], FOOTHOLD * p0)
         gradient = U.T @ np.log(held / p0)
         curvature = U.T @ (U / held[:, None])
         step = np.linalg.lstsq(curvature, -gradient, rcond=None)[0]
         change = basis @ step
-        falls = change < 0
+        falls = change < -SPECK
         reach = float((-p[falls] / change[falls]).min(initial=np.inf))
         p = np.maximum(p + min(1.0, 0.9 * reach) * change, 0.0)
         if float(np.abs(change).max(initial=0.0)) < 1e-15:

@@ -159,13 +159,8 @@ class Likelihood:
                 root = 1.0 if weights is None else np.sqrt(weights)
                 scaled = block * np.divide(root, density, out=density)[:, None]
                 total += scaled.T @ scaled
-        inverse = self._inverse_source
-        within = total * (inverse[:, None] * (inverse / (self.size or 1.0)))
-        if len(inverse) == len(self.source):
-            return within, within @ p
-        hessian = np.zeros((len(self.source), len(self.source)))
-        hessian[np.ix_(self.known, self.known)] = within
-        return hessian, hessian @ p
+            hessian = self._outside_square(total)
+            return hessian, hessian @ p
 
     def gain(self, p: Floats) -> float:
         """ℓ(p) = mean_i ln d_i(p); minus infinity where a row has no density."""
@@ -212,3 +207,13 @@ class Likelihood:
         m = np.zeros(len(self.source))
         m[self.known] = within
         return m
+
+    def _outside_square(self, total: Floats) -> Floats:
+        """The same for a sum of K × K products."""
+        inverse = self._inverse_source
+        within: Floats = total * (inverse[:, None] * (inverse / (self.size or 1.0)))
+        if len(inverse) == len(self.source):
+            return within
+        hessian = np.zeros((len(self.source), len(self.source)))
+        hessian[np.ix_(self.known, self.known)] = within
+        return hessian

@@ -1,0 +1,145 @@
+"""Newton steps with an exact quadratic programme for the maximum of the likelihood.
+
+On the simplex ℓ(p) and ℓ(p) − Σ_k p_k + 1 are the same, and the maximum of the latter over p ≥ 0
+lies on the simplex, because H p = m makes ℓ gain ln s from scaling p by s. So a step is
+the minimiser of ½ yᵀH y − bᵀy over y ≥ 0 with b = H p + m − 1 (2m − 1 where H is
+that of p), scaled to sum to one (mixsqp: Kim, Carbonetto, Stephens and Anitescu 2020).
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from app.core.prevalence.arrays import Floats
+from app.core.prevalence.likelihood import Likelihood
+from app.core.prevalence.nonnegative_qp import nonnegative_qp
+
+EM_STEPS = 5
+"""At most this many at the start, while the gap is above one."""
+LENGTHS = (1.0, 0.97, 0.85, 0.6, 0.35, 0.15, 0.05, 1e-2, 1e-3, 1e-5)
+"""Step lengths that a line search compares."""
+REUSED = 0.1
+"""The Hessian is kept while the gap falls to this share."""
+CHEAP = 1 << 20
+"""N C² up to which a Hessian pass is hardly dearer than a gradient pass."""
+
+
+@dataclass
+class Passes:
+    """How often the batch was gone through; a line search counts as a gradient pass."""
+
+    gradient: int = 0
+    hessian: int = 0
+
+
+@dataclass(frozen=True)
+class Point:
+    """Priors p, their multipliers m, and the KKT gap max_k m_k − 1."""
+
+    p: Floats
+    m: Floats
+    gap: float
+
+
+@dataclass
+class Climb:
+    """A climb on one batch.
+
+    ``hessian`` is that of ``at``, or handed down from a subsample (``at`` None); ``stale``: it
+    has served its time.
+    """
+
+    likelihood: Likelihood
+    hessian: Floats | None = None
+    at: Floats | None = None
+    stale: bool = False
+    passes: Passes = field(default_factory=Passes)
+
+    def to_the_top(self, p: Floats, tolerance: float, max_iterations: int) -> tuple[Point, int]:
+        """Iterate from ``p`` until the gap is at most ``tolerance``, or nothing helps any more.
+
+        Gives the last point and the number of steps.
+        """
+        point = self._start(p)
+        steps = 0
+        while point.gap > tolerance and steps < max_iterations:
+            steps += 1
+            if self.hessian is None or self.stale:
+                point = self.with_hessian(point.p)
+            following = self._step(point)
+            if following is None:
+                break
+            self.stale = self.at is not following.p and following.gap > REUSED * point.gap
+            point = following
+        return point, steps
+
+    def evaluate(self, p: Floats) -> Point:
+        """The point at ``p``, with a new Hessian where that costs next to nothing."""
+        likelihood = self.likelihood
+        if likelihood.blocks.few and likelihood.census.rows * len(p) ** 2 <= CHEAP:
+            return self.with_hessian(p)
+        self.passes.gradient += 1
+        return _point(p, likelihood.multipliers(p))
+
+    def with_hessian(self, p: Floats) -> Point:
+        """The point at ``p``, from a Hessian pass."""
+        self.passes.hessian += 1
+        hessian, m = self.likelihood.hessian(p)
+        point = _point(p, m)
+        if point.gap < np.inf:
+            self.hessian, self.at, self.stale = hessian, p, False
+        return point
+
+    def _start(self, p: Floats) -> Point:
+        """EM steps while the gap is above one; from the source priors where p has no density."""
+        point = self.evaluate(p)
+        if point.gap == np.inf:
+            point = self.evaluate(0.5 * (p + self.likelihood.source))
+        for _ in range(EM_STEPS):
+            if point.gap <= 1.0:
+                break
+            point = self.evaluate(_expectation_maximisation(point))
+        return point
+
+    def _step(self, point: Point) -> Point | None:
+        """One accepted step, or None where even EM does not move."""
+        y = self._proposal(point)
+        if y is not None:
+            held = self.hessian, self.at
+            there = self.evaluate(y)
+            if _better(point, there):
+                return there
+            self.hessian, self.at = held
+            self.passes.gradient += 1
+            gains = self.likelihood.gains_along(point.p, y, LENGTHS)
+            best = int(np.argmax(gains))
+            if gains[best] > 0:
+                return self.evaluate(point.p + LENGTHS[best] * (y - point.p)) if best else there
+        following = _expectation_maximisation(point)
+        return None if np.array_equal(following, point.p) else self.evaluate(following)
+
+    def _proposal(self, point: Point) -> Floats | None:
+        assert self.hessian is not None
+        p, m = point.p, point.m
+        y = nonnegative_qp(self.hessian, self.hessian @ p + m - 1.0, p, (p > 0) | (m > 1))
+        total = 0.0 if y is None else float(y.sum())
+        return None if y is None or not 0 < total < np.inf else y / total
+
+
+def _better(here: Point, there: Point) -> bool:
+    """Whether a step is good without asking for a logarithm."""
+    if there.gap <= 0.5 * here.gap:
+        return True
+    # Concavity: ℓ(y) − ℓ(p) ≥ m(y)·(y − p).
+    return there.gap < np.inf and float(there.m @ (there.p - here.p)) >= 0
+
+
+def _expectation_maximisation(point: Point) -> Floats:
+    p = point.p * point.m
+    following: Floats = p / p.sum()
+    return following
+
+
+def _point(p: Floats, m: Floats) -> Point:
+    gap = float(m.max()) - 1.0
+    return Point(p, m, max(gap, 0.0) if gap == gap else np.inf)
