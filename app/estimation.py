@@ -15,14 +15,15 @@ from app.core.prevalence import identifiability
 from app.core.prevalence.adjust import adjust, gains_from_nothing, log_weights
 from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.confusion import Inversion, acc, acc_qp, decisions
-from app.core.prevalence.em import EmResult, em
+from app.core.prevalence.em import em
 from app.core.prevalence.likelihood import Likelihood
+from app.core.prevalence.mle import MleResult, mle
 from app.core.prevalence.shift import ShiftTest, likelihood_ratio_test
 from app.core.prevalence.source import SourceModel
 from app.core.warnings import Warning
 
-Method = Literal["cc", "pcc", "acc", "acc-qp", "em"]
-METHODS: tuple[Method, ...] = ("cc", "pcc", "acc", "acc-qp", "em")
+Method = Literal["cc", "pcc", "acc", "acc-qp", "em", "mle"]
+METHODS: tuple[Method, ...] = ("cc", "pcc", "acc", "acc-qp", "em", "mle")
 ALIASES: dict[str, Method] = {"bbse": "acc", "bbse+": "acc-qp", "sld": "em", "emq": "em"}
 
 LOOSE = 0.05
@@ -164,6 +165,8 @@ def estimate(model: SourceModel, batch: Batch, request: Request) -> Estimate:
     if shift is None:
         work.warn("no-shift-test", "predicted outputs need a confusion matrix for a shift test")
     posteriors = work.adjusted(p) if request.posteriors else None
+    if request.trace and result.trace is None:
+        work.warn("no-trace", f"{method} does not iterate from the source priors; em has a trace")
     return Estimate(
         method=method,
         reason=reason,
@@ -196,7 +199,7 @@ def compare_priors(model: SourceModel, batch: Batch, request: Request) -> ShiftA
     """Test whether the priors of the batch's population differ from the source's."""
     work = _Work(model, batch, request)
     work.require_likelihood("a shift test")
-    result = work.solve("em")
+    result = work.solve("mle")
     return ShiftAnswer(batch.size, work.shift(result.prevalence), result.diagnostics, work.said)
 
 
@@ -244,31 +247,33 @@ def canonical(name: str) -> Method:
 def _automatic(model: SourceModel, batch: Batch) -> tuple[Method, str]:
     if isinstance(batch, OutputBatch):
         if model.confusion is not None:
-            return "em", "predicted outputs with a confusion matrix"
+            return "mle", "predicted outputs with a confusion matrix"
         return "cc", "predicted outputs without a confusion matrix: counting is all there is"
     if model.calibration.method != "none":
-        return "em", "posteriors with a calibrated validation set"
+        return "mle", "posteriors with a calibrated validation set"
     if model.confusion is not None and model.decides_outputs:
         return (
             "acc-qp",
             "posteriors without calibration: the confusion matrix does not need it",
         )
-    return "em", "posteriors and source priors only"
+    return "mle", "posteriors and source priors only"
 
 
 def _refusal(method: Method, model: SourceModel, batch: Batch) -> str | None:
     """Why this model cannot serve this method on this batch, or None."""
     outputs = isinstance(batch, OutputBatch)
+    inverts = method in ("acc", "acc-qp")
+    maximises = method in ("em", "mle")
     if method == "pcc" and outputs:
         return "it averages posteriors; send posteriors"
     if method == "cc" and outputs and not set(model.outputs) & set(model.classes):
         return "no predicted output is named like a class, so there is nothing to count"
-    if method in ("acc", "acc-qp") and not outputs and not model.decides_outputs:
+    if inverts and not outputs and not model.decides_outputs:
         return (
             "the confusion matrix has outputs other than the classes, which decisions on "
             "posteriors do not produce; send predictions or predicted_counts"
         )
-    if (method in ("acc", "acc-qp") or (method == "em" and outputs)) and model.confusion is None:
+    if model.confusion is None and (inverts or (maximises and outputs)):
         return "the version has no confusion matrix; register one, or a validation set"
     return None
 
@@ -290,7 +295,7 @@ class _Work:
     _warnings: dict[str, Warning] = field(default_factory=dict)
     _calibrated: Floats | None = None
     _likelihood: Likelihood | None = None
-    _em: EmResult | None = None
+    _maximum: MleResult | None = None
 
     def __post_init__(self) -> None:
         for warning in self.model.warnings:
@@ -344,7 +349,9 @@ class _Work:
     def likelihood(self) -> Likelihood:
         if self._likelihood is None:
             if isinstance(self.batch, PosteriorBatch):
-                self._likelihood = Likelihood.of(self.rows(), self.source)
+                self._likelihood = Likelihood.of(
+                    self.batch.posteriors, self.source, calibration=self.model.calibration
+                )
             else:
                 assert self.model.confusion is not None
                 self._likelihood = Likelihood.of_outputs(
@@ -358,20 +365,22 @@ class _Work:
                 )
         return self._likelihood
 
-    def maximum(self) -> EmResult:
-        """EM on this batch, run once for the estimate and the test."""
-        if self._em is None:
-            options = self.request.em
+    def maximum(self) -> MleResult:
+        """The certified maximum, found once for the estimate and the test."""
+        if self._maximum is None:
             likelihood = self.likelihood()
-            self._em = em(likelihood, options.tolerance, options.max_iterations, self.request.trace)
-            lack = self._em.optimality_gap * likelihood.size
-            if lack > LOOSE:
-                self.warn(
-                    "stopped-short",
-                    f"EM stopped ({self._em.status}) where the log-likelihood may still lack "
-                    f"{lack:.3g}; lower options.tolerance or raise options.max_iterations",
-                )
-        return self._em
+            self._maximum = mle(likelihood)
+            self._warn_short(self._maximum.status, self._maximum.optimality_gap)
+        return self._maximum
+
+    def _warn_short(self, status: str, gap: float) -> None:
+        lack = gap * self.likelihood().size
+        if lack > LOOSE:
+            self.warn(
+                "stopped-short",
+                f"the search stopped ({status}) where the log-likelihood may still lack "
+                f"{lack:.3g}; prefer mle, or lower options.tolerance",
+            )
 
     def solve(self, method: Method) -> _Result:
         solvers: dict[Method, Callable[[], _Result]] = {
@@ -379,7 +388,8 @@ class _Work:
             "pcc": self._pcc,
             "acc": lambda: self._inverted(acc),
             "acc-qp": lambda: self._inverted(acc_qp),
-            "em": self._maximised,
+            "em": self._iterated,
+            "mle": self._maximised,
         }
         return solvers[method]()
 
@@ -443,13 +453,25 @@ class _Work:
             ),
         )
 
-    def _maximised(self) -> _Result:
-        result = self.maximum()
-        self._warn_unidentified(identifiability.undetermined(self.likelihood(), result.prevalence))
+    def _iterated(self) -> _Result:
+        options = self.request.em
+        result = em(
+            self.likelihood(), options.tolerance, options.max_iterations, self.request.trace
+        )
+        self._warn_short(result.status, result.optimality_gap)
+        self._warn_unidentified(self.maximum().undetermined)
         diagnostics = Diagnostics(
             result.status, result.iterations, result.optimality_gap, result.gain
         )
         return _Result(result.prevalence, diagnostics, result.trace)
+
+    def _maximised(self) -> _Result:
+        result = self.maximum()
+        self._warn_unidentified(result.undetermined)
+        diagnostics = Diagnostics(
+            result.status, result.iterations, result.optimality_gap, result.gain
+        )
+        return _Result(result.prevalence, diagnostics)
 
     def _warn_unidentified(self, positions: tuple[int, ...]) -> None:
         if positions:

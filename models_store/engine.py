@@ -1,6 +1,7 @@
 """Engines: SQLite with WAL by default, PostgreSQL by its URL."""
 
 import sqlite3
+import time
 from typing import Any
 
 import sqlalchemy as sa
@@ -40,6 +41,20 @@ def connect(url: str, pool_size: int = 10, busy_timeout: float = 10.0) -> Engine
     raise ValueError(f"PRIORSHIFT_DATABASE_URL: {backend} is not supported")
 
 
+def _write_ahead(cursor: sqlite3.Cursor, busy_timeout: float) -> None:
+    """Switch to WAL; SQLite does not wait by itself when two connections switch at once."""
+    deadline = time.monotonic() + busy_timeout
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
 def _prepare_sqlite(engine: Engine, busy_timeout: float) -> None:
     """Durable, concurrent, referentially sound SQLite, with transactions that we begin.
 
@@ -52,7 +67,7 @@ def _prepare_sqlite(engine: Engine, busy_timeout: float) -> None:
         connection.isolation_level = None
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout = {int(busy_timeout * 1000)}")
-        cursor.execute("PRAGMA journal_mode = WAL")
+        _write_ahead(cursor, busy_timeout)
         cursor.execute("PRAGMA synchronous = FULL")
         cursor.execute("PRAGMA foreign_keys = ON")
         cursor.close()

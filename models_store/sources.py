@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.prevalence.arrays import Floats
 from app.core.prevalence.calibration import Calibration
 from app.core.prevalence.confusion import ConfusionMatrix
 from app.core.prevalence.source import Source, SourceModel
@@ -49,16 +48,17 @@ def matrices(source: Source, model: SourceModel) -> dict[str, NDArray[Any]]:
     arrays = _registered(source)
     if model.confusion is not None:
         arrays["confusion"] = model.confusion.counts
+    if model.nuisance is not None:
+        arrays["nuisance"] = model.nuisance
     return arrays
 
 
 def to_json(model: SourceModel) -> dict[str, Any]:
-    """Everything of a source model but the confusion matrix."""
+    """Everything of a source model but its matrices."""
     content: dict[str, Any] = {
         "classes": list(model.classes),
         "outputs": list(model.outputs),
         "confusion_derived": model.confusion_derived,
-        "has_confusion": model.confusion is not None,
         "validation_size": model.validation_size,
         "calibration": {
             "method": model.calibration.method,
@@ -75,8 +75,9 @@ def to_json(model: SourceModel) -> dict[str, Any]:
     return content
 
 
-def from_json(content: dict[str, Any], confusion: Floats | None) -> SourceModel:
-    """The source model of ``to_json``."""
+def from_json(content: dict[str, Any], kept: dict[str, NDArray[Any]]) -> SourceModel:
+    """The source model of ``to_json``, with the matrices that were kept beside it."""
+    confusion = kept.get("confusion")
     vectors: dict[str, Any] = {
         name: None if content[name] is None else np.array(content[name]) for name in VECTORS
     }
@@ -89,6 +90,7 @@ def from_json(content: dict[str, Any], confusion: Floats | None) -> SourceModel:
         confusion_derived=content["confusion_derived"],
         calibration=Calibration(**calibration),
         validation_size=content["validation_size"],
+        nuisance=kept.get("nuisance"),
         warnings=tuple(Warning(code, message) for code, message in content["warnings"]),
         **vectors,
     )

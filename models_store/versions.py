@@ -51,9 +51,10 @@ class VersionCache:
 
 
 def _size(record: VersionRecord) -> int:
-    confusion = record.source.confusion
-    cells = 0 if confusion is None else confusion.counts.size
-    return 4096 + 8 * (cells + 16 * len(record.source.classes)) + 2 * len(repr(record.metadata))
+    source = record.source
+    cells = 0 if source.confusion is None else source.confusion.counts.size
+    cells += 0 if source.nuisance is None else source.nuisance.size
+    return 4096 + 8 * (cells + 16 * len(source.classes)) + 2 * len(repr(record.metadata))
 
 
 class Versions:
@@ -158,15 +159,13 @@ class Versions:
             .where(versions.c.id == version_id)
         )
         row = self._connection.execute(statement).one()
-        confusion = None
-        if row.derived["has_confusion"]:
-            confusion = self._arrays(version_id, ("confusion",))["confusion"]
+        matrices = self._arrays(version_id, ("confusion", "nuisance"))
         return VersionRecord(
             id=row.id,
             model=row.model,
             number=row.number,
             digest=row.digest,
-            source=sources.from_json(row.derived, confusion),
+            source=sources.from_json(row.derived, matrices),
             metadata=row.metadata,
             created_at=row.created_at,
         )

@@ -74,7 +74,7 @@ class TestGolden:
             f"{address}/estimates",
             json={"predicted_counts": counts, "options": {"tolerance": 1e-14}},
         )
-        assert by_likelihood.json()["method"] == "em"
+        assert by_likelihood.json()["method"] == "mle"
         np.testing.assert_allclose(estimated(by_likelihood), entry["expected"]["prior"], atol=1e-8)
 
     def test_t07_multiclass_counts(self, client: httpx.Client) -> None:
@@ -137,7 +137,7 @@ class TestCreate:
         )
         assert answer.status_code == 201
         shown = answer.json()
-        assert shown["method"] == "em"
+        assert shown["method"] == "mle"
         assert "calibrated" in shown["reason"]
         assert estimated(answer)[1] == pytest.approx(0.5, abs=0.05)
         assert shown["shift"]["detected"]
@@ -202,7 +202,7 @@ class TestCreate:
 
     def test_every_method_on_one_batch(self, client: httpx.Client) -> None:
         address = register(client, "cards", {"validation": validation(1000)})
-        for method in ("cc", "pcc", "acc", "acc-qp", "em", "auto"):
+        for method in ("cc", "pcc", "acc", "acc-qp", "em", "mle", "auto"):
             answer = client.post(
                 f"{address}/estimates", json={"posteriors": batch(1000).tolist(), "method": method}
             )
@@ -215,11 +215,11 @@ class TestCreate:
     @pytest.mark.parametrize(
         ("source", "content", "method"),
         [
-            (EVEN, {"posteriors": [[0.5, 0.5]]}, "em"),
+            (EVEN, {"posteriors": [[0.5, 0.5]]}, "mle"),
             (COUNTED, {"posteriors": [[0.5, 0.5]]}, "acc-qp"),
-            (COUNTED, {"predictions": ["fraud"]}, "em"),
+            (COUNTED, {"predictions": ["fraud"]}, "mle"),
             (EVEN, {"predictions": ["fraud"]}, "cc"),
-            ({"validation": validation()}, {"posteriors": [[0.5, 0.5]]}, "em"),
+            ({"validation": validation()}, {"posteriors": [[0.5, 0.5]]}, "mle"),
             (
                 {"validation": validation(), "calibration": "none"},
                 {"posteriors": [[0.5, 0.5]]},

@@ -48,7 +48,7 @@ class Calibration:
         """Calibrated posteriors, N × C; the argument itself when there is nothing to do."""
         if self.method == "none":
             return posteriors
-        return _softmax(self.scale * _log(posteriors, self.floor) + self.bias)
+        return _softmax(self.scale * log_scores(posteriors, self.floor) + self.bias)
 
 
 def bcts(posteriors: Floats, labels: Codes) -> Calibration:
@@ -58,7 +58,7 @@ def bcts(posteriors: Floats, labels: Codes) -> Calibration:
     model without scores (t = 0). Biases are centred to sum to zero.
     """
     floor = _floor(posteriors)
-    logs = _log(posteriors, floor)
+    logs = log_scores(posteriors, floor)
     fit = _newton(logs, labels, penalty=0.0)
     regularised = not fit.determined
     if regularised:
@@ -144,7 +144,8 @@ def _floor(posteriors: Floats) -> float:
     return max(float(posteriors[posteriors > 0].min()) / 2, SMALLEST)
 
 
-def _log(posteriors: Floats, floor: float) -> Floats:
+def log_scores(posteriors: Floats, floor: float) -> Floats:
+    """Ln max(g, floor), N × C."""
     logs: Floats = np.log(np.maximum(posteriors, floor))
     return logs
 

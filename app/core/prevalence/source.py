@@ -8,6 +8,7 @@ from app.core.errors import InvalidInput
 from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.calibration import Calibration, Method, bcts
 from app.core.prevalence.confusion import ConfusionMatrix, decisions
+from app.core.prevalence.nuisance import nuisance_covariance
 from app.core.prevalence.shift import upper_tail
 from app.core.warnings import Warning
 
@@ -48,6 +49,7 @@ class SourceModel:
     the (calibrated) posteriors. ``output_priors``: those of predicted outputs, which no
     calibration touches. ``validation_size``: n, None without a validation set.
     ``mean_gap``: mean validation posterior minus label frequency, before calibration.
+    ``nuisance``: covariance of the calibration and of ``priors`` (see ``nuisance``).
     """
 
     classes: tuple[str, ...]
@@ -61,6 +63,7 @@ class SourceModel:
     validation_size: int | None = None
     label_counts: Floats | None = None
     mean_gap: Floats | None = None
+    nuisance: Floats | None = None
     warnings: tuple[Warning, ...] = field(default=())
 
     @property
@@ -151,6 +154,7 @@ def _with_validation(source: Source, validation: ValidationSet) -> SourceModel:
         validation_size=n,
         label_counts=label_counts,
         mean_gap=gap,
+        nuisance=nuisance_covariance(validation.posteriors, validation.labels, calibration, priors),
         warnings=tuple(warnings),
     )
 
