@@ -10,7 +10,7 @@ row's scale cancels from all derivatives.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -21,6 +21,8 @@ from app.core.prevalence.calibration import Calibration
 
 SAFE_MASS = 1e-100
 """Rows with less mass than this on the known classes are rescaled before 1/d is taken."""
+SHARED = ("census", "informative", "known")
+"""What does not depend on the source priors themselves."""
 FIRST_ORDER = 1e-8
 """ln(1 + δ) is δ to double precision up to this |δ|."""
 
@@ -83,6 +85,16 @@ class Likelihood:
         total = joint.sum(axis=1, keepdims=True)
         posteriors = np.divide(joint, total, out=np.zeros_like(joint), where=total > 0)
         return cls.of(posteriors, source, counts)
+
+    def under(self, source: Floats) -> "Likelihood":
+        """The same rows under other source priors; for positive ones ℓ keeps its zero."""
+        known = source > 0
+        if not np.array_equal(known, self.source > 0):
+            columns = None if known.all() else np.flatnonzero(known)
+            return Likelihood(replace(self.blocks, columns=columns), source)
+        other = Likelihood(self.blocks, source)
+        vars(other).update({k: v for k, v in vars(self).items() if k in SHARED})
+        return other
 
     def strided(self, step: int) -> "Likelihood":
         """The likelihood of every ``step``-th row."""

@@ -1,0 +1,111 @@
+"""Intervals for the shares at the maximum of the likelihood.
+
+Where a share is more than three standard errors away from 0 and from 1, Wald's interval on the
+log-odds. Elsewhere the profile likelihood: the u with 2N(ℓ̂ − ℓ_k(u)) ≤ φ_k χ²₁, where
+φ_k = total variance / variance of the batch carries the uncertainty of the source.
+
+At zero the limit is raised from χ²₁(level) towards −2 ln(α/2), in proportion to 1 − m_k: where the
+classes are far apart no row of the batch resembles class k (m_k near 0), and the exact bound for
+0 of N is (1 − u)^N = α/2; where they overlap, m_k is near 1 and χ²₁ holds. A share at one is
+treated like the nearest of the other classes.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.special import chdtri, expit, logit, ndtri
+
+from app.core.prevalence.arrays import Floats
+from app.core.prevalence.covariance import Covariance, Of, Uncertainty, covariance
+from app.core.prevalence.likelihood import Likelihood
+from app.core.prevalence.mle import MleResult
+from app.core.prevalence.profile import Profile
+
+Kind = Literal["auto", "wald", "profile"]
+FAR = 3.0
+"""Standard errors between a share and 0 or 1 that Wald's interval needs."""
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """C lower and C upper ends at ``level``."""
+
+    lower: Floats
+    upper: Floats
+    level: float
+
+
+def likelihood_intervals(
+    likelihood: Likelihood,
+    top: MleResult,
+    level: float = 0.95,
+    of: Of = "population",
+    kind: Kind = "auto",
+    source: Uncertainty | None = None,
+) -> Intervals:
+    """An interval for every share of the maximum ``top``.
+
+    ``of``: shares of the population, or the realised shares of these rows; ``source``: what is
+    uncertain about the source, None for nothing. Classes of zero source prior get [0, 0].
+    """
+    p = top.prevalence
+    lower, upper = np.zeros(len(p)), np.zeros(len(p))
+    if len(likelihood.known) == 1 or likelihood.size == 0:
+        known = likelihood.source > 0
+        upper[known] = 1.0
+        lower[known] = 1.0 if len(likelihood.known) == 1 else 0.0
+        return Intervals(lower, upper, level)
+    hessian = likelihood.hessian(p)[0] if top.hessian is None else top.hessian
+    free = p > 0
+    spread = covariance(likelihood, p, hessian, free, source, of)
+    error = spread.standard_errors
+    near = (np.minimum(p, 1 - p) <= FAR * error) | (p == 0)
+    near[list(top.undetermined)] = True
+    by_profile = np.zeros(len(p), dtype=bool)
+    if kind != "wald":
+        by_profile[likelihood.known] = near[likelihood.known] | (kind == "profile")
+    z = float(ndtri(0.5 + level / 2))
+    for k in likelihood.known:
+        if not by_profile[k]:
+            lower[k], upper[k] = _wald(float(p[k]), z * float(error[k]))
+    for k in np.flatnonzero(by_profile):
+        own = spread
+        if not free[k]:
+            with_k = free.copy()
+            with_k[k] = True
+            own = covariance(likelihood, p, hessian, with_k, source, of)
+        lower[k], upper[k] = _profiled(likelihood, top, int(k), level, own)
+    return Intervals(lower, upper, level)
+
+
+def _wald(share: float, reach: float) -> tuple[float, float]:
+    if not 0 < share < 1:
+        return max(share - reach, 0.0), min(share + reach, 1.0)
+    reach /= share * (1 - share)
+    centre = logit(share)
+    return float(expit(centre - reach)), float(expit(centre + reach))
+
+
+def _profiled(
+    likelihood: Likelihood, top: MleResult, k: int, level: float, spread: Covariance
+) -> tuple[float, float]:
+    """Ends of the profile interval, stretched about the share for realised shares."""
+    p = float(top.prevalence[k])
+    alone, total = float(spread.target[k, k]), float(spread.total[k, k])
+    plain = float(chdtri(1, 1 - level))
+    if p in (0.0, 1.0):
+        exact = -2 * np.log((1 - level) / 2)
+        m = likelihood.multipliers(top.prevalence)
+        absent = float(m[k] if p == 0 else np.delete(m, k).max())
+        plain += max(exact - plain, 0.0) * min(max(1 - absent, 0.0), 1.0)
+    wider = total > alone > 0
+    limit = plain * (total / alone if wider else 1.0)
+    guess = float(np.sqrt(limit * alone)) if alone > 0 else 0.5
+    profile = Profile(likelihood, top.prevalence, top.gain, k)
+    ends = profile.lower(limit, p - guess), profile.upper(limit, p + guess)
+    narrower = np.sqrt(total / alone) if 0 < total < alone else 1.0
+    # Zero and one stay within reach: realised shares sit there exactly.
+    lower = 0.0 if ends[0] <= 0 else p + (ends[0] - p) * narrower
+    upper = 1.0 if ends[1] >= 1 else p + (ends[1] - p) * narrower
+    return float(lower), float(upper)
