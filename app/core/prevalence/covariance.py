@@ -31,6 +31,11 @@ class SourceError:
 
     def of_shares(self, likelihood: Likelihood, p: Floats, inverse: Floats) -> Floats:
         """What it adds to the covariance of p, C × C; ``inverse``: H⁻¹ on the free classes."""
+        effect = self.effect(likelihood, p, inverse)
+        return effect @ self.covariance @ effect.T
+
+    def effect(self, likelihood: Likelihood, p: Floats, inverse: Floats) -> Floats:
+        """G = ∂p/∂(t, β), C × (C + 1)."""
         effect = np.zeros((len(p), len(p) + 1))
         free = inverse.diagonal() > 0
         effect[:, 1:] = inverse - np.diag(p)
@@ -39,7 +44,7 @@ class SourceError:
             moved = _scale_effect(likelihood, p, self.calibration)
             ratio = np.divide(moved, p, out=np.zeros(len(p)), where=p > 0)
             effect[:, 0] = inverse @ ratio
-        return effect @ self.covariance @ effect.T
+        return effect
 
 
 @dataclass(frozen=True)
@@ -98,7 +103,7 @@ def covariance(
     of: Of = "population",
 ) -> Covariance:
     """Covariance of p at the maximum, the classes in ``free`` being free to vary."""
-    inverse = _inverse(hessian, free)
+    inverse = inverse_hessian(hessian, free)
     N = likelihood.size
     target = (inverse - np.outer(p, p)) / N
     target[~free] = target[:, ~free] = 0.0
@@ -108,7 +113,7 @@ def covariance(
     return Covariance(target, total)
 
 
-def _inverse(hessian: Floats, free: Mask) -> Floats:
+def inverse_hessian(hessian: Floats, free: Mask) -> Floats:
     """H⁻¹ on the free classes, zero elsewhere; the pseudo-inverse where H is singular."""
     positions = np.flatnonzero(free)
     block = hessian[np.ix_(positions, positions)]

@@ -1,0 +1,186 @@
+"""Bootstrap replicates of the estimated shares, batched.
+
+The batch is resampled by multinomial row weights, or, where it is counts, by a Dirichlet draw with
+one pseudo-count spread over the cells, which keeps an empty cell from being certain. The source
+is redrawn too: confusion rows from the same Dirichlet, calibration and priors from their
+sampling covariance.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.core.prevalence.arrays import Floats
+from app.core.prevalence.confusion import ConfusionMatrix, acc_qp
+from app.core.prevalence.covariance import SourceError, inverse_hessian
+from app.core.prevalence.intervals import Intervals
+from app.core.prevalence.likelihood import Likelihood
+from app.core.prevalence.mle import MleResult
+from app.core.prevalence.nonnegative_qp import nonnegative_qp
+
+REPLICATES = 500
+GROUP = 1 << 20
+"""Weights that are held at once."""
+NEWTON_STEPS = 4
+SETTLED = 1e-7
+LARGEST = 20_000_000
+"""Most row weights, replicates × rows, that a likelihood bootstrap draws."""
+
+
+@dataclass(frozen=True)
+class Replicates:
+    """B × C shares on the simplex, and the seed that gives them again."""
+
+    shares: Floats
+    seed: int
+
+    def intervals(self, level: float) -> Intervals:
+        """Percentile intervals."""
+        tail = (1 - level) / 2
+        lower, upper = np.quantile(self.shares, [tail, 1 - tail], axis=0)
+        return Intervals(lower, upper, level)
+
+
+def counted(counts: Floats, seed: int, replicates: int = REPLICATES) -> Replicates:
+    """Replicates of the shares of J counts."""
+    return Replicates(_shares(np.random.default_rng(seed), counts, replicates), seed)
+
+
+def inverted(
+    method: Callable[[Floats, Floats, Floats], Floats],
+    confusion: ConfusionMatrix,
+    counts: Floats,
+    source: Floats,
+    seed: int,
+    replicates: int = REPLICATES,
+) -> Replicates:
+    """Replicates of an adjusted count; ``method``: B matrices M, B shares v, p0 → B × C shares."""
+    rng = np.random.default_rng(seed)
+    shares = _shares(rng, counts, replicates)
+    rows = [_shares(rng, row, replicates) for row in confusion.counts]
+    return Replicates(method(np.stack(rows, axis=2), shares, source), seed)
+
+
+def acc_many(conditional: Floats, shares: Floats, source: Floats) -> Floats:
+    """``acc`` of B problems at once, B × C; M is B × J × C, v is B × J."""
+    residual = shares - conditional @ source
+    inverse = np.linalg.pinv(conditional, rcond=1e-10)
+    raw = source + np.einsum("bkj,bj->bk", inverse, residual)
+    clipped = np.maximum(raw, 0)
+    totals = clipped.sum(axis=1, keepdims=True)
+    return np.where(totals > 0, clipped / np.where(totals > 0, totals, 1), source)
+
+
+def acc_qp_many(conditional: Floats, shares: Floats, source: Floats) -> Floats:
+    """``acc_qp`` of B problems, B × C; M is B × J × C, v is B × J."""
+    return np.array(
+        [acc_qp(M, v, source).prevalence for M, v in zip(conditional, shares, strict=True)]
+    )
+
+
+def _shares(rng: np.random.Generator, counts: Floats, replicates: int) -> Floats:
+    """B × J Dirichlet draws around the counts."""
+    return rng.dirichlet(counts + 1.0 / len(counts), replicates)
+
+
+def maximised(
+    likelihood: Likelihood,
+    top: MleResult,
+    seed: int,
+    source: SourceError | None = None,
+    replicates: int = REPLICATES,
+) -> Replicates:
+    """Replicates of the maximum ``top``: row weights redrawn, Newton steps from the top.
+
+    The source's error moves each replicate along its linear effect.
+    """
+    rng = np.random.default_rng(seed)
+    known = likelihood.known
+    rows, weights = _ratios(likelihood)
+    p = top.prevalence[known]
+    shares = np.empty((replicates, len(known)))
+    done = 0
+    for drawn in _weights(rng, weights, replicates):
+        shares[done : done + len(drawn)] = _newton(rows, drawn, p)
+        done += len(drawn)
+    full = np.zeros((replicates, len(likelihood.source)))
+    full[:, known] = shares
+    if source is not None:
+        hessian = likelihood.hessian(top.prevalence)[0] if top.hessian is None else top.hessian
+        inverse = inverse_hessian(hessian, top.prevalence > 0)
+        effect = source.effect(likelihood, top.prevalence, inverse)
+        scale, directions = np.linalg.eigh(source.covariance)
+        root = directions * np.sqrt(np.maximum(scale, 0.0))
+        moves = rng.standard_normal((replicates, len(scale))) @ (effect @ root).T
+        full = np.maximum(full + moves, 0.0)
+        full /= full.sum(axis=1, keepdims=True)
+    return Replicates(full, seed)
+
+
+def _ratios(likelihood: Likelihood) -> tuple[Floats, Floats]:
+    """All ratios of the known classes, N × K, and the N weights."""
+    blocks = [
+        (block.copy(), np.ones(len(block)) if weights is None else weights)
+        for block, weights in likelihood.informative
+    ]
+    rows = np.concatenate([block for block, _ in blocks]) / likelihood.source[likelihood.known]
+    return rows, np.concatenate([weights for _, weights in blocks])
+
+
+def _weights(rng: np.random.Generator, weights: Floats, replicates: int) -> Iterator[Floats]:
+    """Groups of multinomial weights, G × N, that sum to N."""
+    N = len(weights)
+    size = round(float(weights.sum()))
+    group = max(GROUP // N, 1)
+    even = bool((weights == 1).all())
+    for start in range(0, replicates, group):
+        count = min(group, replicates - start)
+        if even:
+            picked = rng.integers(0, N, (count, N))
+            picked += N * np.arange(count)[:, None]
+            flat = np.bincount(picked.ravel(), minlength=count * N)
+            yield flat.reshape(count, N).astype(np.float64)
+        else:
+            yield rng.multinomial(size, weights / weights.sum(), count).astype(np.float64)
+
+
+def _newton(rows: Floats, weights: Floats, p: Floats) -> Floats:
+    """Maxima of G weighted likelihoods, G × K, by Newton steps from p."""
+    classes = len(p)
+    first, second = np.triu_indices(classes)
+    products = rows[:, first] * rows[:, second]
+    size = weights.sum(axis=1, keepdims=True)
+    shares = np.tile(p, (len(weights), 1))
+    for _ in range(NEWTON_STEPS):
+        densities = shares @ rows.T
+        over = weights / densities
+        m = (over @ rows) / size
+        over /= densities
+        packed = (over @ products) / size
+        hessians = np.empty((len(weights), classes, classes))
+        hessians[:, first, second] = hessians[:, second, first] = packed
+        following = _steps(hessians, m, shares)
+        moved = float(np.abs(following - shares).max())
+        shares = following
+        if moved < SETTLED:
+            break
+    return shares
+
+
+def _steps(hessians: Floats, m: Floats, shares: Floats) -> Floats:
+    """Minimisers of ½ yᵀH y − (2m − 1)ᵀy over y ≥ 0, scaled to sum to one; G × K."""
+    b = 2 * m - 1.0
+    with np.errstate(all="ignore"):
+        try:
+            y = np.linalg.solve(hessians, b[:, :, None])[:, :, 0]
+        except np.linalg.LinAlgError:
+            y = np.full_like(b, -1.0)
+    wrong = ~(y >= 0).all(axis=1)
+    for g in np.flatnonzero(wrong):
+        found = nonnegative_qp(hessians[g], b[g], shares[g], np.ones(len(b[g]), dtype=bool))
+        y[g] = shares[g] if found is None else found
+    totals = y.sum(axis=1, keepdims=True)
+    # A class may come back from zero, so none is left exactly there between steps.
+    scaled = np.where(totals > 0, y / np.where(totals > 0, totals, 1), shares)
+    return 0.999999999 * scaled + 1e-9 * shares
