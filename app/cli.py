@@ -9,6 +9,7 @@ from rich.console import Console
 from app.settings import Settings
 from models_store import schema
 from models_store.engine import connect
+from models_store.errors import StoreError
 
 cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -73,7 +74,7 @@ def main() -> None:
     """The command's entry point; mistakes in the configuration are one line, not a trace."""
     try:
         cli()
-    except ValueError as error:
+    except (ValueError, StoreError) as error:
         Console(stderr=True).print(f"priorshift: {error}", style="red")
         sys.exit(2)
 

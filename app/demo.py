@@ -40,6 +40,9 @@ class Case:
 
 def run(port: int, keep_running: bool) -> int:
     """Run the demonstration; the exit status."""
+    if port and _taken(port):
+        print(f"port {port} is taken; end what listens there, or choose another --port")
+        return 2
     with _database(keep_running) as url, _service(url, port or _free_port()) as service:
         base, process = service
         with httpx.Client(base_url=base, timeout=60) as client:
@@ -97,6 +100,11 @@ def _await_ready(base: str, process: "subprocess.Popen[bytes]") -> None:
             pass
         time.sleep(0.1)
     raise SystemExit("the service did not become ready")
+
+
+def _taken(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _free_port() -> int:

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from app.api import estimates, health, models, openapi, problems, versions
+from app.api.nulls import Nulls
 from app.release import RELEASE
 from app.settings import Settings
 from models_store import schema
@@ -31,9 +32,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         summary="Prevalence estimation under prior probability shift",
         version=RELEASE,
         lifespan=lifespan,
+        redirect_slashes=False,
     )
     app.state.settings = settings
     app.state.store = store
+    app.state.nulls = Nulls(store)
     app.state.head = schema.head()
     problems.install(app)
     openapi.install(app)

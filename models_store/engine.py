@@ -12,7 +12,10 @@ WRITING = "priorshift_writing"
 
 def normalise(url: str) -> URL:
     """The URL with the driver that is installed: psycopg 3 for PostgreSQL."""
-    parsed = make_url(url)
+    try:
+        parsed = make_url(url)
+    except sa.exc.ArgumentError:
+        raise ValueError("PRIORSHIFT_DATABASE_URL: not a database URL") from None
     if parsed.drivername in ("postgresql", "postgres"):
         return parsed.set(drivername="postgresql+psycopg")
     return parsed

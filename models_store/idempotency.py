@@ -39,9 +39,19 @@ class Idempotency:
         return Answer(row.status, row.headers, row.body)
 
     def add(
-        self, owner: str, route: str, key: str, body_hash: str, answer: Answer, now: datetime
+        self,
+        owner: str,
+        route: str,
+        key: str,
+        body_hash: str,
+        model_id: int,
+        answer: Answer,
+        now: datetime,
     ) -> None:
-        """Record an answer and drop expired ones; ``AlreadyAnswered`` if another was first."""
+        """Record an answer and drop expired ones; ``AlreadyAnswered`` if another was first.
+
+        The record goes when the model goes: a replay never speaks of what is not there.
+        """
         self._connection.execute(
             idempotency.delete().where(idempotency.c.created_at <= now - LIFETIME)
         )
@@ -50,6 +60,7 @@ class Idempotency:
             route=route,
             key=key,
             body_hash=body_hash,
+            model_id=model_id,
             status=answer.status,
             headers=answer.headers,
             body=answer.body,

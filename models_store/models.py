@@ -68,6 +68,9 @@ class Models:
     def delete(self, name: str, force: bool) -> None:
         """Delete the model with its versions; its estimates too, but only with ``force``."""
         model = self.lock(name)
+        # An estimate that is being written holds its version: wait for it, then count.
+        own = sa.select(versions.c.id).where(versions.c.model_id == model.id).with_for_update()
+        self._connection.execute(own).all()
         kept = (
             sa.select(sa.func.count())
             .select_from(estimates.join(versions))

@@ -28,6 +28,7 @@ class VersionRecord:
     """An immutable version of a model."""
 
     id: int
+    model_id: int
     model: str
     number: int
     digest: str

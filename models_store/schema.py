@@ -10,6 +10,8 @@ from alembic.script import ScriptDirectory
 from sqlalchemy.engine import Engine
 
 import migrations
+from models_store.engine import WRITING
+from models_store.errors import Unavailable
 
 
 def configuration() -> Config:
@@ -35,11 +37,18 @@ def current(engine: Engine) -> str | None:
 def migrate(engine: Engine) -> str:
     """Bring the database to the head; the revision it is at then."""
     config = configuration()
-    with engine.execution_options(priorshift_writing=True).begin() as connection:
+    try:
+        _upgrade(engine, config)
+    except sa.exc.OperationalError as error:
+        raise Unavailable(f"the database cannot be migrated: {error.orig}") from error
+    return head()
+
+
+def _upgrade(engine: Engine, config: Config) -> None:
+    with engine.execution_options(**{WRITING: True}).begin() as connection:
         _lock(connection)
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
-    return head()
 
 
 def _lock(connection: sa.Connection) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,23 @@ from app.core.prevalence.calibration import Calibration
 from app.core.prevalence.confusion import ConfusionMatrix
 from app.core.prevalence.source import Source, SourceModel
 from app.core.warnings import Warning
+from models_store import arrays
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A source ready to be written: digest, JSON part, encoded matrices."""
+
+    digest: str
+    derived: dict[str, Any]
+    matrices: dict[str, bytes]
+
+    @classmethod
+    def of(cls, source: Source, model: SourceModel) -> "Prepared":
+        """Encode before the transaction, which then holds its locks for less time."""
+        encoded = {name: arrays.encode(a) for name, a in matrices(source, model).items()}
+        return cls(digest(source), to_json(model), encoded)
+
 
 VECTORS = ("training_priors", "priors", "output_priors", "label_counts", "mean_gap")
 
@@ -30,27 +48,29 @@ def digest(source: Source) -> str:
 
 
 def _registered(source: Source) -> dict[str, NDArray[Any]]:
-    arrays: dict[str, NDArray[Any]] = {}
+    given: dict[str, NDArray[Any]] = {}
     if source.class_counts is not None:
-        arrays["class_counts"] = source.class_counts
+        given["class_counts"] = source.class_counts
     if source.priors is not None:
-        arrays["priors"] = source.priors
+        given["priors"] = source.priors
     if source.confusion is not None:
-        arrays["confusion"] = source.confusion.counts
+        given["confusion"] = source.confusion.counts
     if source.validation is not None:
-        arrays["labels"] = source.validation.labels.astype(np.int32)
-        arrays["posteriors"] = source.validation.posteriors
-    return arrays
+        given["labels"] = source.validation.labels.astype(np.int32)
+        given["posteriors"] = source.validation.posteriors
+    return given
 
 
 def matrices(source: Source, model: SourceModel) -> dict[str, NDArray[Any]]:
     """What is kept as binary arrays: what was registered, and the confusion matrix in use."""
-    arrays = _registered(source)
+    kept = _registered(source)
     if model.confusion is not None:
-        arrays["confusion"] = model.confusion.counts
+        kept["confusion"] = model.confusion.counts
     if model.nuisance is not None:
-        arrays["nuisance"] = model.nuisance
-    return arrays
+        kept["nuisance"] = model.nuisance
+    if model.second_moment is not None:
+        kept["second_moment"] = model.second_moment
+    return kept
 
 
 def to_json(model: SourceModel) -> dict[str, Any]:
@@ -58,7 +78,6 @@ def to_json(model: SourceModel) -> dict[str, Any]:
     content: dict[str, Any] = {
         "classes": list(model.classes),
         "outputs": list(model.outputs),
-        "confusion_derived": model.confusion_derived,
         "validation_size": model.validation_size,
         "calibration": {
             "method": model.calibration.method,
@@ -87,10 +106,10 @@ def from_json(content: dict[str, Any], kept: dict[str, NDArray[Any]]) -> SourceM
         classes=tuple(content["classes"]),
         outputs=tuple(content["outputs"]),
         confusion=None if confusion is None else ConfusionMatrix(confusion),
-        confusion_derived=content["confusion_derived"],
         calibration=Calibration(**calibration),
         validation_size=content["validation_size"],
         nuisance=kept.get("nuisance"),
+        second_moment=kept.get("second_moment"),
         warnings=tuple(Warning(code, message) for code, message in content["warnings"]),
         **vectors,
     )

@@ -51,9 +51,18 @@ class Store:
         try:
             with engine.begin() as connection:
                 yield UnitOfWork(connection, self._cache)
-        except (sa.exc.OperationalError, sa.exc.TimeoutError) as error:
-            raise Unavailable("the database cannot be reached or is busy; try again") from error
+        except (sa.exc.OperationalError, sa.exc.ProgrammingError) as error:
+            raise _unavailable(error) from error
+        except sa.exc.TimeoutError as error:
+            raise Unavailable("every database connection is taken; try again") from error
 
     def close(self) -> None:
         """Close the connections."""
         self.engine.dispose()
+
+
+def _unavailable(error: sa.exc.DBAPIError) -> Unavailable:
+    text = str(error.orig)
+    if "no such table" in text or "does not exist" in text:
+        return Unavailable("the database is not at this release; run priorshift migrate")
+    return Unavailable("the database cannot be reached or is busy; try again")

@@ -112,6 +112,7 @@ idempotency = sa.Table(
     sa.Column("key", sa.String(255), primary_key=True),
     sa.Column("body_hash", sa.String(64), nullable=False),
     sa.Column("status", sa.Integer, nullable=False),
+    sa.Column("model_id", sa.ForeignKey("models.id", ondelete="CASCADE"), nullable=False),
     sa.Column("headers", sa.JSON, nullable=False),
     sa.Column("body", sa.LargeBinary, nullable=False),
     sa.Column("created_at", UtcDateTime, nullable=False),

@@ -1,5 +1,6 @@
 """Immutable versions of a model, content-addressed, and the cache of loaded ones."""
 
+import re
 import threading
 from collections import OrderedDict
 from datetime import datetime
@@ -10,12 +11,13 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.engine import Connection
 
-from app.core.prevalence.source import Source, SourceModel, ValidationSet
+from app.core.prevalence.source import ValidationSet
 from models_store import arrays, sources
 from models_store.engine import WRITING
 from models_store.errors import NotFound
 from models_store.models import Models
 from models_store.records import Page, VersionRecord
+from models_store.sources import Prepared
 from models_store.tables import aliases, models, version_arrays, versions
 
 
@@ -53,7 +55,7 @@ class VersionCache:
 def _size(record: VersionRecord) -> int:
     source = record.source
     cells = 0 if source.confusion is None else source.confusion.counts.size
-    cells += 0 if source.nuisance is None else source.nuisance.size
+    cells += 0 if source.nuisance is None else 2 * source.nuisance.size
     return 4096 + 8 * (cells + 16 * len(source.classes)) + 2 * len(repr(record.metadata))
 
 
@@ -67,16 +69,14 @@ class Versions:
     def register(
         self,
         model: str,
-        source: Source,
-        derived: SourceModel,
+        source: Prepared,
         metadata: dict[str, Any],
         now: datetime,
     ) -> tuple[VersionRecord, bool]:
         """Store a source; the version, and whether it is new (False: the content was there)."""
         owner = Models(self._connection).lock(model)
-        digest = sources.digest(source)
         same = sa.select(versions.c.number).where(
-            versions.c.model_id == owner.id, versions.c.digest == digest
+            versions.c.model_id == owner.id, versions.c.digest == source.digest
         )
         existing = self._connection.execute(same).scalar_one_or_none()
         if existing is not None:
@@ -86,15 +86,14 @@ class Versions:
         insert = versions.insert().values(
             model_id=owner.id,
             number=number,
-            digest=digest,
-            derived=sources.to_json(derived),
+            digest=source.digest,
+            derived=source.derived,
             metadata=metadata,
             created_at=now,
         )
         key = self._connection.execute(insert).inserted_primary_key
         assert key is not None
-        for name, array in sources.matrices(source, derived).items():
-            content = arrays.encode(array)
+        for name, content in source.matrices.items():
             row = {"version_id": key[0], "name": name, "content": content}
             self._connection.execute(version_arrays.insert().values(row))
         return self.get(model, str(number)), True
@@ -138,13 +137,13 @@ class Versions:
         )
         if selector == "latest":
             statement = statement.order_by(versions.c.number.desc()).limit(1)
-        elif selector.startswith("@"):
+        elif re.fullmatch(r"@[a-z0-9][a-z0-9._-]*", selector):
             statement = statement.join(aliases, aliases.c.version_id == versions.c.id)
             statement = statement.where(aliases.c.alias == selector[1:])
         elif selector.isascii() and selector.isdigit() and len(selector) < 10:
             statement = statement.where(versions.c.number == int(selector))
         else:
-            raise NotFound(f"{selector} is not a version: use a number, latest or @alias")
+            raise NotFound(f"{selector[:80]!r} is not a version: use a number, latest or @alias")
         found: int | None = self._connection.execute(statement).scalar_one_or_none()
         if found is None:
             Models(self._connection).get(model)
@@ -159,9 +158,10 @@ class Versions:
             .where(versions.c.id == version_id)
         )
         row = self._connection.execute(statement).one()
-        matrices = self._arrays(version_id, ("confusion", "nuisance"))
+        matrices = self._arrays(version_id, ("confusion", "nuisance", "second_moment"))
         return VersionRecord(
             id=row.id,
+            model_id=row.model_id,
             model=row.model,
             number=row.number,
             digest=row.digest,

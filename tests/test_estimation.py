@@ -7,6 +7,7 @@ from scipy.stats import chi2
 
 from app.core.errors import MethodUnavailable
 from app.core.prevalence.arrays import Floats
+from app.core.prevalence.calibration import Method as Calibrations
 from app.core.prevalence.confusion import ConfusionMatrix
 from app.core.prevalence.source import Source, SourceModel, ValidationSet, derive
 from app.estimation import (
@@ -142,7 +143,7 @@ class TestClassesOfZeroSourcePrior:
         assert by_likelihood.prevalence[2] == 0
         assert "unsupported-rows" in codes(by_likelihood.warnings)
         with pytest.raises(MethodUnavailable):
-            adjust_batch(self.model, rows, np.array([0.5, 0.25, 0.25]), Request())
+            estimate(self.model, rows, Request(method="pcc", posteriors=True))
 
     def test_rows_of_such_a_class_get_the_target_priors(self) -> None:
         rows = PosteriorBatch(np.array([[0.0, 0.0, 1.0], [0.5, 0.5, 0.0]]))
@@ -150,6 +151,30 @@ class TestClassesOfZeroSourcePrior:
         answer = adjust_batch(self.model, rows, target, Request())
         np.testing.assert_allclose(answer.posteriors[0], target)
         assert "impossible-rows" in codes(answer.warnings)
+
+
+class TestNothingMoved:
+    """The validation set itself as a batch: every method must say so, calibrated or not."""
+
+    @pytest.mark.parametrize("calibration", ["bcts", "none"])
+    @pytest.mark.parametrize("method", METHODS)
+    def test_weights_are_one_and_the_effect_is_zero(
+        self, method: str, calibration: Calibrations
+    ) -> None:
+        labels, posteriors = scores(np.random.default_rng(4), 400, 0.2)
+        posteriors = posteriors**0.5
+        posteriors /= posteriors.sum(axis=1, keepdims=True)
+        source = Source(
+            CLASSES, validation=ValidationSet(labels, posteriors), calibration=calibration
+        )
+        result = estimate(derive(source), PosteriorBatch(posteriors), Request(method, EXACT))
+        assert result.shift is not None
+        assert result.shift.statistic == pytest.approx(0, abs=1e-6)
+        if method == "cc":
+            return
+        assert result.shift.effect_size == pytest.approx(0, abs=1e-5)
+        assert result.log_offsets is not None
+        np.testing.assert_allclose(result.log_offsets, 0, atol=1e-4)
 
 
 class TestInvariances:

@@ -23,10 +23,10 @@ from app.api.context import (
     now,
     problems,
 )
+from app.api.nulls import NullsDep
 from app.api.once import OnceDep
 from app.api.openapi import takes_batch
-from app.api.payload import Body, accepted, refuse_unknown
-from app.api.problems import NotAcceptable
+from app.api.payload import Body, accepted, only, refuse_unknown, require_json
 from app.api.schemas import (
     NAME,
     BatchIn,
@@ -35,6 +35,8 @@ from app.api.schemas import (
     EstimatePage,
     PosteriorsIn,
     PosteriorsOut,
+    RegionTestIn,
+    RegionTestOut,
     SegmentKey,
     SegmentValue,
     ShiftTestIn,
@@ -46,24 +48,27 @@ from app.core.errors import InvalidInput
 from app.core.prevalence.arrays import Floats
 from app.core.warnings import Warning
 from app.estimation import (
+    AdjustedRows,
     EmOptions,
     Estimate,
+    IntervalOptions,
     OutputBatch,
     ShiftOptions,
     adjust_batch,
+    check_region,
     compare_priors,
     estimate,
 )
-from app.estimation import (
-    Request as Asked,
-)
+from app.estimation import Request as Asked
+from models_store.errors import NotFound
 from models_store.estimates import Filter
 from models_store.records import VersionRecord
 from models_store.store import UnitOfWork
 
 router = APIRouter(tags=["estimates"])
 VERSION = "/v1/models/{name}/versions/{version}"
-BATCH_PROBLEMS = problems(400, 404, 409, 413, 415, 422, 503)
+BATCH_PROBLEMS = problems(400, 404, 406, 409, 413, 415, 422, 503)
+LONGEST_HEADER = 4000
 
 
 @router.post(
@@ -80,29 +85,32 @@ def create_estimate(
     name: ModelName,
     version: Selector,
     payload: Body,
+    request: Request,
     once: OnceDep,
     store: StoreDep,
+    nulls: NullsDep,
     keep: bool = True,
 ) -> Response:
     """Estimate the class shares of the population that a batch comes from."""
+    require_json(request)
     content, text = payload.batch(query=["keep"])
-    given = parse.envelope(EstimateIn, content, text)
     replayed = once.replay() if keep else None
     if replayed is not None:
         return replayed
+    given = parse.envelope(EstimateIn, content, text)
     with store.read() as unit:
         record = unit.versions.get(name, version)
     batch = parse.batch(given, record.source)
-    result = estimate(record.source, batch, _asked(given))
+    result = estimate(record.source, batch, _asked(given), nulls.of(record))
     shown = _estimate(record, given, result, uuid4().hex if keep else None)
     if not keep:
         return answer(_with_arrays(shown, result))
 
-    def work(unit: UnitOfWork) -> Response:
+    def work(unit: UnitOfWork) -> tuple[int, Response]:
         moment = shown.observed_at or shown.created_at
         unit.estimates.add(record.id, moment, shown.created_at, shown.segment, present.body(shown))
         location = {"Location": f"/v1/estimates/{shown.id}"}
-        return answer(_with_arrays(shown, result), 201, location)
+        return record.model_id, answer(_with_arrays(shown, result), 201, location)
 
     return once.commit(work)
 
@@ -119,34 +127,34 @@ def create_posteriors(
     name: ModelName, version: Selector, payload: Body, request: Request, store: StoreDep
 ) -> Response:
     """Adjust rows to stated target priors or, without them, to the estimate of these rows."""
-    offered = (json.MEDIA_TYPE, npy.MEDIA_TYPE)
-    media_type = accepted(request, offered)
-    if not media_type:
-        raise NotAcceptable(f"answers come as {' or '.join(offered)}")
+    media_type = accepted(request, (json.MEDIA_TYPE, npy.MEDIA_TYPE))
     content, text = payload.batch()
     given = parse.envelope(PosteriorsIn, content, text)
     with store.read() as unit:
         record = unit.versions.get(name, version)
     source = record.source
     batch = parse.batch(given, source)
-    target, said = parse.target_priors(given.target_priors, source.classes, text)
+    target: Floats | None = None
+    said: tuple[Warning, ...] = ()
+    if given.target_priors is not None:
+        target, said = parse.stated_priors(
+            given.target_priors, source.classes, "/target_priors", text
+        )
     rows = adjust_batch(source, batch, target, _asked(given))
     warnings = (*said, *rows.warnings)
     if media_type == npy.MEDIA_TYPE:
-        target_priors = present.by_class(source.classes, rows.target_priors)
-        return Response(
-            npy.encode(rows.posteriors), 200, _headers(warnings, target_priors), npy.MEDIA_TYPE
-        )
+        headers = _headers(warnings, rows, source.classes)
+        return Response(npy.encode(rows.posteriors), 200, headers, npy.MEDIA_TYPE)
     bare_counts = isinstance(batch, OutputBatch) and batch.codes is None
-    source_priors = source.output_priors if isinstance(batch, OutputBatch) else source.priors
     shown = PosteriorsOut(
         model=record.model,
         version=record.number,
         size=batch.size,
         columns=list(source.classes),
         outputs=list(source.outputs) if bare_counts else None,
-        source_priors=present.by_class(source.classes, source_priors),
-        target_priors=present.by_class(source.classes, rows.target_priors),
+        method=rows.method,
+        source_priors=present.by_class(source.classes, rows.source),
+        target_priors=present.by_class(source.classes, rows.target),
         warnings=present.warnings(warnings),
         posteriors=None,
     )
@@ -159,16 +167,22 @@ def create_posteriors(
     openapi_extra=takes_batch(ShiftTestIn),
 )
 def create_shift_test(
-    name: ModelName, version: Selector, payload: Body, store: StoreDep
+    name: ModelName,
+    version: Selector,
+    payload: Body,
+    request: Request,
+    store: StoreDep,
+    nulls: NullsDep,
 ) -> Response:
     """Test whether the priors have shifted; nothing is kept."""
+    require_json(request)
     content, text = payload.batch()
     given = parse.envelope(ShiftTestIn, content, text)
     with store.read() as unit:
         record = unit.versions.get(name, version)
     batch = parse.batch(given, record.source)
     asked = Asked(em=_em(given), shift=ShiftOptions(**given.shift.model_dump()))
-    result = compare_priors(record.source, batch, asked)
+    result = compare_priors(record.source, batch, asked, nulls.of(record))
     return answer(
         ShiftTestOut(
             model=record.model,
@@ -177,6 +191,42 @@ def create_shift_test(
             shift=present.shift(result.shift),
             diagnostics=present.diagnostics(record.source.classes, result.diagnostics),
             warnings=present.warnings(result.warnings),
+        )
+    )
+
+
+@router.post(
+    f"{VERSION}/region-tests",
+    responses={200: {"model": RegionTestOut}, **BATCH_PROBLEMS},
+    openapi_extra=takes_batch(RegionTestIn),
+)
+def create_region_test(
+    name: ModelName, version: Selector, payload: Body, request: Request, store: StoreDep
+) -> Response:
+    """Test whether stated priors lie in the likelihood-ratio region of a batch; nothing kept."""
+    require_json(request)
+    content, text = payload.batch()
+    given = parse.envelope(RegionTestIn, content, text)
+    with store.read() as unit:
+        record = unit.versions.get(name, version)
+    source = record.source
+    batch = parse.batch(given, source)
+    priors, said = parse.stated_priors(given.priors, source.classes, "/priors", text)
+    result = check_region(source, batch, priors, given.level)
+    return answer(
+        RegionTestOut(
+            model=record.model,
+            version=record.number,
+            size=result.size,
+            inside=result.inside,
+            level=result.level,
+            statistic=result.statistic,
+            factor=result.factor,
+            degrees_of_freedom=result.degrees_of_freedom,
+            p_value=result.p_value,
+            priors=present.by_class(source.classes, priors),
+            prevalence=present.by_class(source.classes, result.prevalence),
+            warnings=present.warnings((*said, *result.warnings)),
         )
     )
 
@@ -197,6 +247,7 @@ def list_estimates(
     Segments filter by ``segment.KEY=value``.
     """
     query = request.query_params.multi_items()
+    refuse_unknown([(k, v) for k, v in query if k.startswith("segment.")], [k for k, _ in query])
     segment = {k.removeprefix("segment."): v for k, v in query if k.startswith("segment.")}
     others = [(k, v) for k, v in query if not k.startswith("segment.")]
     refuse_unknown(others, ["model", "version", "since", "until", "cursor", "limit", "segment.KEY"])
@@ -223,10 +274,13 @@ def list_estimates(
 
 @router.get(
     "/v1/estimates/{id}",
-    responses={200: {"model": EstimateOut}, **problems(404, 503)},
+    responses={200: {"model": EstimateOut}, **problems(404, 422, 503)},
+    dependencies=[only()],
 )
 def get_estimate(id: Annotated[str, Path()], store: StoreDep) -> Response:
     """A kept estimate."""
+    if re.fullmatch("[0-9a-f]{32}", id) is None:
+        raise NotFound(f"there is no estimate {id[:80]!r}")
     with store.read() as unit:
         return answer(unit.estimates.get(id).content)
 
@@ -252,6 +306,7 @@ def _asked(given: EstimateIn | PosteriorsIn) -> Asked:
         method=given.method,
         em=_em(given),
         shift=ShiftOptions(**given.shift.model_dump()),
+        interval=IntervalOptions(**given.interval.model_dump()),
         trace="trace" in given.include,
         posteriors="posteriors" in given.include,
     )
@@ -261,9 +316,6 @@ def _estimate(
     record: VersionRecord, given: EstimateIn, result: Estimate, id: str | None
 ) -> EstimateOut:
     names = record.source.classes
-    said = list(result.warnings)
-    if "interval" in given.model_fields_set:
-        said.append(Warning("no-interval", "intervals are not computed by this release"))
     return EstimateOut(
         id=id,
         model=record.model,
@@ -275,10 +327,11 @@ def _estimate(
         observed_at=given.observed_at,
         segment=given.segment,
         prevalence=present.prevalence(names, result),
+        interval=present.interval(result.interval),
         adjustment=present.adjustment(names, result.adjustment),
         shift=None if result.shift is None else present.shift(result.shift),
         diagnostics=present.diagnostics(names, result.diagnostics),
-        warnings=present.warnings(said),
+        warnings=present.warnings(result.warnings),
     )
 
 
@@ -290,9 +343,16 @@ def _with_arrays(shown: EstimateOut, result: Estimate) -> dict[str, Any]:
     return content
 
 
-def _headers(warnings: tuple[Warning, ...], target_priors: dict[str, float]) -> dict[str, str]:
-    """What a binary answer cannot hold: warning codes, the priors (ASCII JSON)."""
-    return {
-        "Priorshift-Warnings": ", ".join(warning.code for warning in warnings),
-        "Priorshift-Target-Priors": stdlib_json.dumps(target_priors),
-    }
+def _headers(
+    warnings: tuple[Warning, ...], rows: AdjustedRows, names: tuple[str, ...]
+) -> dict[str, str]:
+    """What a binary answer cannot hold: warning codes, the method, the priors (ASCII JSON)."""
+    codes = [warning.code for warning in warnings]
+    target = stdlib_json.dumps(present.by_class(names, rows.target))
+    headers: dict[str, str] = {"Priorshift-Method": rows.method or "stated"}
+    if len(target) <= LONGEST_HEADER:
+        headers["Priorshift-Target-Priors"] = target
+    else:
+        codes.append("priors-not-in-header")
+    headers["Priorshift-Warnings"] = ", ".join(codes)
+    return headers

@@ -14,6 +14,7 @@ from app.api.context import (
     SettingsDep,
     StoreDep,
     answer,
+    bad_cursor,
     decode_cursor,
     encode_cursor,
     now,
@@ -21,19 +22,26 @@ from app.api.context import (
 )
 from app.api.once import OnceDep
 from app.api.openapi import takes
-from app.api.payload import Body
+from app.api.payload import Body, only
 from app.api.schemas import NAME, AliasIn, AliasOut, ModelIn, ModelOut, ModelPage, ModelPatch
-from app.core.prevalence.source import derive
 from models_store.errors import NotFound
+from models_store.sources import Prepared
 from models_store.store import UnitOfWork
 
 router = APIRouter(prefix="/v1/models", tags=["models"])
 
 
-@router.get("", response_model=ModelPage, responses=problems(422, 503))
+@router.get(
+    "",
+    response_model=ModelPage,
+    responses=problems(422, 503),
+    dependencies=[only("cursor", "limit")],
+)
 def list_models(store: StoreDep, cursor: Cursor = None, limit: Limit = 50) -> ModelPage:
     """Models by name."""
     place = decode_cursor(cursor, 1)
+    if place is not None and re.fullmatch(NAME, place[0]) is None:
+        raise bad_cursor()
     with store.read() as unit:
         page = unit.models.list(place[0] if place else None, limit)
         items = [present.model(record, unit.aliases.of(record.name)) for record in page.items]
@@ -48,30 +56,36 @@ def list_models(store: StoreDep, cursor: Cursor = None, limit: Limit = 50) -> Mo
 )
 def create_model(payload: Body, once: OnceDep, settings: SettingsDep) -> Response:
     """Register a model; with ``source``, its version 1 in the same step."""
-    given = parse.envelope(ModelIn, payload.json())
-    names = parse.classes(given.classes, settings.max_classes)
-    source = None if given.source is None else parse.source(given.source, names)
-    derived = None if source is None else derive(source)
+    content = payload.json()
     replayed = once.replay()
     if replayed is not None:
         return replayed
+    given = parse.envelope(ModelIn, content)
+    names = parse.classes(given.classes, settings.max_classes)
+    prepared = None
+    if given.source is not None:
+        source = parse.source(given.source, names, "/source")
+        prepared = Prepared.of(source, parse.derived(source, "/source"))
 
-    def work(unit: UnitOfWork) -> Response:
-        unit.models.create(given.name, given.kind, names, given.description, now())
+    def work(unit: UnitOfWork) -> tuple[int, Response]:
+        model = unit.models.create(given.name, given.kind, names, given.description, now())
         version = None
-        if source is not None and derived is not None and given.source is not None:
-            record, _ = unit.versions.register(
-                given.name, source, derived, given.source.metadata, now()
-            )
+        if prepared is not None and given.source is not None:
+            record, _ = unit.versions.register(given.name, prepared, given.source.metadata, now())
             version = present.version(record)
         shown = present.model(unit.models.get(given.name), [])
         shown.version = version
-        return answer(shown, 201, {"Location": f"/v1/models/{given.name}"})
+        return model.id, answer(shown, 201, {"Location": f"/v1/models/{given.name}"})
 
     return once.commit(work)
 
 
-@router.get("/{name}", response_model=ModelOut, responses=problems(404, 503))
+@router.get(
+    "/{name}",
+    response_model=ModelOut,
+    responses=problems(404, 422, 503),
+    dependencies=[only()],
+)
 def get_model(name: ModelName, store: StoreDep) -> ModelOut:
     """A model with its aliases."""
     with store.read() as unit:
@@ -92,7 +106,12 @@ def change_model(name: ModelName, payload: Body, store: StoreDep) -> Response:
         return answer(present.model(record, unit.aliases.of(name)))
 
 
-@router.delete("/{name}", status_code=204, responses=problems(404, 409, 422, 503))
+@router.delete(
+    "/{name}",
+    status_code=204,
+    responses=problems(404, 409, 422, 503),
+    dependencies=[only("force")],
+)
 def delete_model(name: ModelName, store: StoreDep, force: bool = False) -> None:
     """Delete a model and its versions; with ``force``, its estimates too."""
     with store.write() as unit:
@@ -102,7 +121,12 @@ def delete_model(name: ModelName, store: StoreDep, force: bool = False) -> None:
 AliasName = Annotated[str, Path(description="The alias, without @")]
 
 
-@router.get("/{name}/aliases/{alias}", response_model=AliasOut, responses=problems(404, 503))
+@router.get(
+    "/{name}/aliases/{alias}",
+    response_model=AliasOut,
+    responses=problems(404, 422, 503),
+    dependencies=[only()],
+)
 def get_alias(name: ModelName, alias: AliasName, store: StoreDep) -> AliasOut:
     """The version that an alias points to."""
     _check(alias)
@@ -123,7 +147,12 @@ def put_alias(name: ModelName, alias: AliasName, payload: Body, store: StoreDep)
         return answer(present.alias(unit.aliases.put(name, alias, given.version, now())))
 
 
-@router.delete("/{name}/aliases/{alias}", status_code=204, responses=problems(404, 503))
+@router.delete(
+    "/{name}/aliases/{alias}",
+    status_code=204,
+    responses=problems(404, 422, 503),
+    dependencies=[only()],
+)
 def delete_alias(name: ModelName, alias: AliasName, store: StoreDep) -> None:
     """Remove an alias."""
     _check(alias)

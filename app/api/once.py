@@ -11,7 +11,7 @@ from starlette.responses import Response
 from app.api.context import now
 from app.api.payload import Body
 from app.core.errors import InvalidInput
-from models_store.errors import AlreadyAnswered
+from models_store.errors import AlreadyAnswered, AlreadyExists
 from models_store.records import Answer
 from models_store.store import Store, UnitOfWork
 
@@ -38,22 +38,28 @@ class Once:
         headers = {**found.headers, "Idempotency-Replayed": "true"}
         return Response(found.body, found.status, headers)
 
-    def commit(self, work: Callable[[UnitOfWork], Response]) -> Response:
-        """Run ``work`` in a transaction that also records its answer."""
+    def commit(self, work: Callable[[UnitOfWork], tuple[int, Response]]) -> Response:
+        """Run ``work`` in a transaction that also records its answer.
+
+        ``work`` gives the id of the model that it wrote for, and the answer. A concurrent
+        request with the same key may win the race anywhere in it: then its answer is given.
+        """
         try:
             with self.store.write() as unit:
-                response = work(unit)
+                model_id, response = work(unit)
                 if self.key is not None:
-                    kept = {k: v for k, v in response.headers.items() if k != "content-length"}
-                    answer = Answer(response.status_code, kept, bytes(response.body))
-                    unit.idempotency.add(
-                        ANYONE, self.route, self.key, self.body_hash, answer, now()
-                    )
+                    self._record(unit, self.key, model_id, response)
                 return response
-        except AlreadyAnswered:
+        except (AlreadyAnswered, AlreadyExists):
             replayed = self.replay()
-            assert replayed is not None
+            if replayed is None:
+                raise
             return replayed
+
+    def _record(self, unit: UnitOfWork, key: str, model_id: int, response: Response) -> None:
+        kept = {k: v for k, v in response.headers.items() if k != "content-length"}
+        answer = Answer(response.status_code, kept, bytes(response.body))
+        unit.idempotency.add(ANYONE, self.route, key, self.body_hash, model_id, answer, now())
 
 
 def _once(

@@ -7,16 +7,21 @@ from pydantic import BaseModel
 
 from app.api.schemas import BatchIn, SourceIn, ValidationIn
 from app.api.wire import json
-from app.core.errors import Fault, InvalidInput
+from app.core.errors import Fault, Faults, InvalidInput, pointer
 from app.core.prevalence.arrays import Floats, probabilities, probability_rows
 from app.core.prevalence.confusion import ConfusionMatrix
-from app.core.prevalence.source import Source, SourceModel, ValidationSet
+from app.core.prevalence.source import (
+    SMALLEST_PRIOR,
+    Source,
+    SourceModel,
+    ValidationSet,
+    derive,
+)
 from app.core.warnings import Warning
 from app.estimation import Batch, OutputBatch, PosteriorBatch
 
 M = TypeVar("M", bound=BaseModel)
 COUNTS = ("posteriors", "predictions", "predicted_counts")
-LARGEST_COUNT = 2.0**53
 
 
 def envelope(shape: type[M], content: dict[str, Any], text: bool = False) -> M:
@@ -31,43 +36,49 @@ def classes(names: list[str], limit: int) -> tuple[str, ...]:
     return _unique(names, "/classes")
 
 
-def _unique(names: list[str], pointer: str) -> tuple[str, ...]:
+def _unique(names: list[str], at: str) -> tuple[str, ...]:
     seen: set[str] = set()
-    faults = []
+    faults = Faults()
     for position, name in enumerate(names):
         if name in seen:
-            faults.append(Fault(f"{pointer}/{position}", f"repeats {name}"))
+            faults.add(f"{at}/{position}", f"repeats {json.shown(name)}")
         seen.add(name)
-    if faults:
-        raise InvalidInput(faults[:20], len(faults))
+    faults.raise_if_any()
     return tuple(names)
 
 
-def source(given: SourceIn, names: tuple[str, ...]) -> Source:
-    """A checked source of a model with these classes."""
-    at = "/source"
+def derived(checked: Source, at: str) -> SourceModel:
+    """What follows from a source; faults are placed under ``at``."""
+    try:
+        return derive(checked)
+    except InvalidInput as error:
+        moved = [Fault(at + fault.pointer, fault.message, fault.row) for fault in error.faults]
+        raise InvalidInput(moved, error.count) from None
+
+
+def source(given: SourceIn, names: tuple[str, ...], at: str) -> Source:
+    """A checked source of a model with these classes; ``at``: where it stands in the body."""
     if given.class_counts is not None and given.priors is not None:
         raise InvalidInput.at(f"{at}/priors", "stands for class_counts; give one of the two")
     if given.outputs is not None and given.confusion_matrix is None:
-        raise InvalidInput.at(
-            f"{at}/outputs", "names columns of confusion_matrix, which is missing"
-        )
+        message = "names columns of confusion_matrix, which is missing"
+        raise InvalidInput.at(f"{at}/outputs", message)
+    outputs = names if given.outputs is None else _unique(given.outputs, f"{at}/outputs")
+    notes: list[Warning] = []
     class_counts = None
     if given.class_counts is not None:
-        class_counts = json.named_numbers(given.class_counts, names, f"{at}/class_counts", True)
-        _require_positive(class_counts, names, f"{at}/class_counts")
+        class_counts = json.named_counts(given.class_counts, names, f"{at}/class_counts", True)
+        _require_positive(class_counts / max(class_counts.sum(), 1.0), names, f"{at}/class_counts")
     priors = None
     if given.priors is not None:
-        values = json.named_numbers(given.priors, names, f"{at}/priors", True)
-        _require_positive(values, names, f"{at}/priors")
-        priors = probabilities(values, f"{at}/priors").values
-    outputs = names if given.outputs is None else _unique(given.outputs, f"{at}/outputs")
+        priors = _priors(given.priors, names, f"{at}/priors", notes)
+        _require_positive(priors, names, f"{at}/priors")
     confusion = None
     if given.confusion_matrix is not None:
-        confusion = _confusion(given.confusion_matrix, names, outputs)
+        confusion = _confusion(given.confusion_matrix, names, outputs, f"{at}/confusion_matrix")
     validation = None
     if given.validation is not None:
-        validation = _validation(given.validation, names)
+        validation = _validation(given.validation, names, f"{at}/validation", notes)
     return Source(
         classes=names,
         class_counts=class_counts,
@@ -75,38 +86,48 @@ def source(given: SourceIn, names: tuple[str, ...]) -> Source:
         confusion=confusion,
         outputs=outputs if confusion is not None else (),
         validation=validation,
-        calibration=given.calibration,
+        calibration="none" if validation is None else given.calibration,
+        notes=tuple(notes),
     )
 
 
-def _require_positive(values: Floats, names: tuple[str, ...], pointer: str) -> None:
-    faults = [
-        Fault(f"{pointer}/{names[k]}", "must be positive; leave out a class that the source lacks")
-        for k in np.flatnonzero(values <= 0)
-    ]
-    if faults:
-        raise InvalidInput(faults[:20], len(faults))
+def _require_positive(shares: Floats, names: tuple[str, ...], at: str) -> None:
+    faults = Faults()
+    for k in np.flatnonzero(shares < SMALLEST_PRIOR):
+        message = (
+            f"is below {SMALLEST_PRIOR:g} of the whole; leave out a class that the source lacks"
+        )
+        faults.add(at + pointer(names[k]), message)
+    faults.raise_if_any()
 
 
-def _confusion(values: Any, names: tuple[str, ...], outputs: tuple[str, ...]) -> ConfusionMatrix:
-    pointer = "/source/confusion_matrix"
-    counts = json.matrix(values, len(outputs), pointer)
+def _priors(given: Any, names: tuple[str, ...], at: str, notes: list[Warning]) -> Floats:
+    rows = probabilities(json.named_numbers(given, names, at, complete=True), at)
+    if rows.renormalised:
+        message = f"{at} did not sum to 1 within 1e-6 and was rescaled"
+        notes.append(Warning("renormalised-priors", message))
+    return rows.values
+
+
+def _confusion(
+    values: Any, names: tuple[str, ...], outputs: tuple[str, ...], at: str
+) -> ConfusionMatrix:
+    counts = json.matrix(values, len(outputs), at)
     if len(counts) != len(names):
         message = f"has {len(counts)} rows; it needs one per actual class, {len(names)}"
-        raise InvalidInput.at(pointer, message)
-    messages = [_cells_fault(cells, name) for cells, name in zip(counts, names, strict=True)]
-    faults = [
-        Fault(f"{pointer}/{row}", message, row)
-        for row, message in enumerate(messages)
-        if message is not None
-    ]
-    if faults:
-        raise InvalidInput(faults[:20], len(faults))
+        raise InvalidInput.at(at, message)
+    faults = Faults()
+    for row, (cells, name) in enumerate(zip(counts, names, strict=True)):
+        fault = _cells_fault(cells, name)
+        if fault is not None:
+            faults.add(f"{at}/{row}", fault, row)
+    faults.raise_if_any()
     return ConfusionMatrix(counts)
 
 
 def _cells_fault(cells: Floats, name: str) -> str | None:
-    if not (np.isfinite(cells).all() and (cells >= 0).all() and cells.max() <= LARGEST_COUNT):
+    finite = np.isfinite(cells).all()
+    if not (finite and (cells >= 0).all() and cells.max() <= json.LARGEST_COUNT):
         return "must hold finite counts that are not negative"
     if (cells != np.floor(cells)).any():
         return "must hold counts of rows, not rates"
@@ -115,16 +136,20 @@ def _cells_fault(cells: Floats, name: str) -> str | None:
     return None
 
 
-def _validation(given: ValidationIn, names: tuple[str, ...]) -> ValidationSet:
-    at = "/source/validation"
+def _validation(
+    given: ValidationIn, names: tuple[str, ...], at: str, notes: list[Warning]
+) -> ValidationSet:
     labels = json.codes(given.labels, names, f"{at}/labels")
     order = json.column_order(given.columns, names, f"{at}/columns")
     values = json.matrix(given.posteriors, len(names), f"{at}/posteriors")
     if len(values) != len(labels):
         message = f"has {len(values)} rows for {len(labels)} labels"
         raise InvalidInput.at(f"{at}/posteriors", message)
-    rows = probability_rows(values, f"{at}/posteriors").values
-    return ValidationSet(labels, _ordered(rows, order))
+    rows = probability_rows(_ordered(values, order), f"{at}/posteriors")
+    if rows.renormalised:
+        message = f"{rows.renormalised} validation rows did not sum to 1 within 1e-6; rescaled"
+        notes.append(Warning("renormalised-validation", message))
+    return ValidationSet(labels, rows.values)
 
 
 def _ordered(rows: Floats, order: list[int] | None) -> Floats:
@@ -146,15 +171,9 @@ def batch(given: BatchIn, model: SourceModel) -> Batch:
         codes = json.codes(given.predictions, model.outputs, "/predictions")
         counts = np.bincount(codes, minlength=len(model.outputs)).astype(np.float64)
         return OutputBatch(counts, codes)
-    counts = json.named_numbers(
+    counts = json.named_counts(
         given.predicted_counts, model.outputs, "/predicted_counts", complete=False
     )
-    faults = [
-        Fault(f"/predicted_counts/{model.outputs[j]}", "must be a whole number of rows")
-        for j in np.flatnonzero((counts != np.floor(counts)) | (counts > LARGEST_COUNT))
-    ]
-    if faults:
-        raise InvalidInput(faults[:20], len(faults))
     if counts.sum() == 0:
         raise InvalidInput.at("/predicted_counts", "counts no rows; send at least one")
     return OutputBatch(counts)
@@ -169,24 +188,18 @@ def _posteriors(given: BatchIn, model: SourceModel) -> PosteriorBatch:
             raise InvalidInput.at("/posteriors", message)
     else:
         values = json.matrix(values, len(model.classes), "/posteriors")
-    rows = probability_rows(values, "/posteriors")
-    return PosteriorBatch(_ordered(rows.values, order), rows.renormalised)
+    rows = probability_rows(_ordered(values, order), "/posteriors")
+    return PosteriorBatch(rows.values, rows.renormalised)
 
 
-def target_priors(
-    given: Any, names: tuple[str, ...], text: bool = False
-) -> tuple[Floats | None, tuple[Warning, ...]]:
-    """Stated target priors, in order, and what was done to them; ``text``: from a query."""
-    if given is None:
-        return None, ()
+def stated_priors(
+    given: Any, names: tuple[str, ...], at: str, text: bool = False
+) -> tuple[Floats, tuple[Warning, ...]]:
+    """Stated priors, in order, and what was done to them; ``text``: from a query."""
     if text and isinstance(given, dict):
         given = {name: _number(value) for name, value in given.items()}
-    values = json.named_numbers(given, names, "/target_priors", complete=True)
-    rows = probabilities(values, "/target_priors")
-    if not rows.renormalised:
-        return rows.values, ()
-    message = "the target priors did not sum to 1 within 1e-6 and were rescaled"
-    return rows.values, (Warning("renormalised-priors", message),)
+    notes: list[Warning] = []
+    return _priors(given, names, at, notes), tuple(notes)
 
 
 def _number(value: Any) -> Any:

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
-from app.api.problems import TooLarge, Unsupported
+from app.api.problems import NotAcceptable, TooLarge, Unsupported
 from app.api.wire import json, npy
-from app.core.errors import Fault, InvalidInput
+from app.core.errors import Faults, InvalidInput, pointer
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class Payload:
         self._require(json.MEDIA_TYPE, npy.MEDIA_TYPE)
         if self.media_type == json.MEDIA_TYPE:
             return self.json(query), False
+        refuse_unknown([(k, v) for k, v in self.query if k in query], query)
         envelope = _nested([(k, v) for k, v in self.query if k not in query])
         if "posteriors" in envelope:
             raise InvalidInput.at("/posteriors", "is the body; do not repeat it in the query")
@@ -51,15 +52,26 @@ class Payload:
 
 
 def refuse_unknown(query: Sequence[tuple[str, str]], names: Sequence[str]) -> None:
-    """``InvalidInput`` for query parameters that are not among ``names``."""
+    """``InvalidInput`` for query parameters that are not among ``names``, or come twice."""
     known = f"takes {', '.join(names)}" if names else "takes no query parameters"
-    faults = [
-        Fault(f"/query/{name}", f"is not a parameter here; this address {known}")
-        for name, _ in query
-        if name not in names
-    ]
-    if faults:
-        raise InvalidInput(faults)
+    faults, seen = Faults(), set()
+    for name, _ in query:
+        if name not in names:
+            message = f"is not a parameter here; this address {known}"
+            faults.add(pointer("query", name), message)
+        elif name in seen:
+            faults.add(pointer("query", name), "is given twice; give it once")
+        seen.add(name)
+    faults.raise_if_any()
+
+
+def only(*names: str) -> Any:
+    """A route's dependency that refuses query parameters other than ``names``."""
+
+    def check(request: Request) -> None:
+        refuse_unknown(request.query_params.multi_items(), names)
+
+    return Depends(check)
 
 
 async def _payload(request: Request) -> Payload:
@@ -68,7 +80,7 @@ async def _payload(request: Request) -> Payload:
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and int(declared) > limit:
         raise too_large
-    encoding = request.headers.get("content-encoding", "identity")
+    encoding = request.headers.get("content-encoding", "identity").lower()
     if encoding != "identity":
         raise Unsupported(f"the content encoding {encoding[:40]} is not supported; send it plain")
     parts = []
@@ -98,13 +110,18 @@ def _nested(query: Sequence[tuple[str, str]]) -> dict[str, Any]:
         place: Any = envelope.setdefault(first, {}) if rest else envelope
         key = rest or first
         if not isinstance(place, dict) or key in place:
-            raise InvalidInput.at(f"/query/{name}", "is given twice; give it once")
+            raise InvalidInput.at(pointer("query", name), "is given twice; give it once")
         place[key] = value
     return envelope
 
 
+def require_json(request: Request) -> None:
+    """``NotAcceptable`` where the caller does not take JSON."""
+    accepted(request, [json.MEDIA_TYPE])
+
+
 def accepted(request: Request, offered: Sequence[str]) -> str:
-    """The best of the ``offered`` media types for the request's Accept; "" where none is."""
+    """The best of the ``offered`` media types for the request's Accept, or ``NotAcceptable``."""
     header = request.headers.get("accept", "*/*") or "*/*"
     ranked: list[tuple[float, int, str]] = []
     wanted = _accept(header)
@@ -112,7 +129,9 @@ def accepted(request: Request, offered: Sequence[str]) -> str:
         quality = _quality(media_type, wanted)
         if quality > 0:
             ranked.append((-quality, position, media_type))
-    return min(ranked)[2] if ranked else ""
+    if not ranked:
+        raise NotAcceptable(f"answers come as {' or '.join(offered)}")
+    return min(ranked)[2]
 
 
 def _accept(header: str) -> Mapping[str, float]:

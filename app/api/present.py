@@ -10,7 +10,7 @@ from app.core.prevalence.arrays import Floats
 from app.core.prevalence.shift import ShiftTest
 from app.core.prevalence.source import SourceModel
 from app.core.warnings import Warning
-from app.estimation import Adjustment, Diagnostics, Estimate, availability
+from app.estimation import Adjustment, Diagnostics, Estimate, IntervalAnswer, availability
 from models_store.records import AliasRecord, ModelRecord, VersionRecord
 
 
@@ -97,6 +97,7 @@ def alias(record: AliasRecord) -> out.AliasOut:
 
 def prevalence(names: Sequence[str], estimate: Estimate) -> list[out.PrevalenceOut]:
     """One entry per class."""
+    spread = estimate.interval
     rows = []
     for k, name in enumerate(names):
         source, share = float(estimate.source[k]), float(estimate.prevalence[k])
@@ -106,15 +107,28 @@ def prevalence(names: Sequence[str], estimate: Estimate) -> list[out.PrevalenceO
             out.PrevalenceOut(
                 class_=name,
                 source=source,
-                counted=None if estimate.counted is None else float(estimate.counted[k]),
+                counted=None if estimate.counted is None else finite(estimate.counted[k]),
                 estimate=share,
-                lower=None,
-                upper=None,
+                lower=None if spread is None else float(spread.lower[k]),
+                upper=None if spread is None else float(spread.upper[k]),
                 weight=weight,
                 log_offset=offset,
             )
         )
     return rows
+
+
+def interval(value: IntervalAnswer | None) -> out.IntervalOut | None:
+    """How the intervals were found."""
+    if value is None:
+        return None
+    return out.IntervalOut(
+        level=value.level,
+        method=value.method,
+        of=value.of,
+        seed=value.seed,
+        replicates=value.replicates,
+    )
 
 
 def adjustment(names: Sequence[str], value: Adjustment | None) -> out.AdjustmentOut | None:

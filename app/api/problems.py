@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 
-from app.core.errors import Fault, InvalidInput, MethodUnavailable
+from app.core.errors import Fault, InvalidInput, MethodUnavailable, pointer
 from models_store.errors import (
     AlreadyExists,
     IdempotencyConflict,
@@ -119,12 +119,8 @@ def schema_faults(error: ValidationError | RequestValidationError) -> list[Fault
     for item in error.errors():
         location = [str(part) for part in item["loc"] if part not in ("body",)]
         message = item["msg"].removeprefix("Value error, ")
-        faults.append(Fault("".join(f"/{_escape(part)}" for part in location), message))
+        faults.append(Fault(pointer(*location), message))
     return faults
-
-
-def _escape(part: str) -> str:
-    return part.replace("~", "~0").replace("/", "~1")
 
 
 async def _known(request: Request, error: Exception) -> Response:

@@ -12,10 +12,14 @@ from pydantic import (
     ConfigDict,
     Field,
     WithJsonSchema,
+    model_validator,
 )
 
 NAME = r"^[a-z0-9][a-z0-9._-]{0,62}$"
 METADATA_BYTES = 16_384
+METADATA_DEPTH = 20
+MOST_FIELDS = 50
+MOST_NAMES = 10_000
 
 _NUMBERS = {"type": "object", "additionalProperties": {"type": "number"}}
 _ROWS = {"type": "array", "items": {"type": "array", "items": {"type": "number"}}}
@@ -53,19 +57,46 @@ def _within_years(value: datetime) -> datetime:
 
 
 def _small_json(value: dict[str, Any]) -> dict[str, Any]:
+    _shallow(value)
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except ValueError:
         raise ValueError("must not contain numbers beyond the range of a double") from None
-    storable(text.replace("\\u0000", "\x00"))
     if len(text.encode()) > METADATA_BYTES:
         raise ValueError(f"is larger than {METADATA_BYTES} bytes as JSON")
     return value
 
 
+def _shallow(value: Any, depth: int = 0) -> None:
+    """Refuse deep nesting, and text that no database takes."""
+    if depth > METADATA_DEPTH:
+        raise ValueError(f"is nested more than {METADATA_DEPTH} deep")
+    if isinstance(value, str):
+        storable(value)
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            storable(name)
+            _shallow(item, depth + 1)
+    elif isinstance(value, list):
+        for item in value:
+            _shallow(item, depth + 1)
+
+
+def at_most(limit: int) -> BeforeValidator:
+    """Refuse long lists and objects before their items are looked at."""
+
+    def check(value: Any) -> Any:
+        if isinstance(value, list | dict) and len(value) > limit:
+            raise ValueError(f"has {len(value)} items, at most {limit} are allowed")
+        return value
+
+    return BeforeValidator(check)
+
+
 Text = Annotated[str, AfterValidator(storable)]
 Name = Annotated[str, Field(pattern=NAME)]
 ClassName = Annotated[Text, Field(min_length=1, max_length=200)]
+Names = list[ClassName]
 Timestamp = Annotated[AwareDatetime, BeforeValidator(_timestamp), AfterValidator(_within_years)]
 SegmentKey = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
 SegmentValue = Annotated[Text, Field(max_length=256)]
@@ -76,6 +107,14 @@ class In(BaseModel):
     """A request part: unknown fields are refused, types are not converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def few_fields(cls, value: Any) -> Any:
+        """Refuse objects of very many fields without looking at each."""
+        if isinstance(value, dict) and len(value) > MOST_FIELDS:
+            raise ValueError(f"has {len(value)} fields; at most {MOST_FIELDS} are looked at")
+        return value
 
 
 class ValidationIn(In):
@@ -92,7 +131,7 @@ class SourceIn(In):
     class_counts: ByName | None = None
     priors: ByName | None = None
     confusion_matrix: Matrix | None = None
-    outputs: Annotated[list[ClassName] | None, Field(min_length=1, max_length=2000)] = None
+    outputs: Annotated[Names | None, Field(min_length=1), at_most(MOST_NAMES)] = None
     validation: ValidationIn | None = None
     calibration: Literal["bcts", "none"] = "bcts"
     metadata: Metadata = Field(default_factory=dict)
@@ -103,7 +142,7 @@ class ModelIn(In):
 
     name: Name
     kind: Literal["classifier"] = "classifier"
-    classes: Annotated[list[ClassName], Field(min_length=1)]
+    classes: Annotated[Names, Field(min_length=1), at_most(MOST_NAMES)]
     description: Annotated[Text, Field(max_length=2000)] = ""
     source: SourceIn | None = None
 
@@ -130,8 +169,9 @@ class IntervalIn(In):
     """Which interval is wanted."""
 
     level: Annotated[float, Field(gt=0, lt=1)] = 0.95
-    method: Literal["auto"] = "auto"
+    method: Literal["auto", "wald", "profile", "bootstrap"] = "auto"
     of: Literal["population", "batch"] = "population"
+    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
 
 
 class ShiftIn(In):
@@ -139,7 +179,8 @@ class ShiftIn(In):
 
     significance: Annotated[float, Field(gt=0, lt=1)] = 0.05
     minimum_effect: Annotated[float, Field(ge=0, le=1)] = 0.0
-    reference: Literal["auto", "chi-square", "scaled-chi-square"] = "auto"
+    reference: Literal["auto", "chi-square", "scaled-chi-square", "bootstrap"] = "auto"
+    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
 
 
 class OptionsIn(In):
@@ -166,10 +207,10 @@ class EstimateIn(BatchIn):
     interval: IntervalIn = IntervalIn()
     shift: ShiftIn = ShiftIn()
     observed_at: Timestamp | None = None
-    segment: Annotated[dict[SegmentKey, SegmentValue], Field(max_length=16)] = Field(
-        default_factory=dict
+    segment: Annotated[dict[SegmentKey, SegmentValue], at_most(16)] = Field(default_factory=dict)
+    include: Annotated[list[Literal["posteriors", "trace"]], at_most(2)] = Field(
+        default_factory=list
     )
-    include: list[Literal["posteriors", "trace"]] = Field(default_factory=list)
 
 
 class PosteriorsIn(BatchIn):
@@ -177,6 +218,13 @@ class PosteriorsIn(BatchIn):
 
     method: str = "auto"
     target_priors: ByName | None = None
+
+
+class RegionTestIn(BatchIn):
+    """Stated priors that may or may not be compatible with a batch."""
+
+    priors: ByName
+    level: Annotated[float, Field(gt=0, lt=1)] = 0.95
 
 
 class ShiftTestIn(BatchIn):
@@ -293,6 +341,16 @@ class PrevalenceOut(Out):
     log_offset: float | None
 
 
+class IntervalOut(Out):
+    """How ``lower`` and ``upper`` were found; seed and replicates of a bootstrap."""
+
+    level: float
+    method: Literal["likelihood", "wald", "profile", "bootstrap", "exact-binomial"]
+    of: Literal["population", "batch"]
+    seed: int | None
+    replicates: int | None
+
+
 class AdjustmentOut(Out):
     """adjusted ∝ exp(scale · ln max(g_k, floor) + offsets_k), on raw posteriors g."""
 
@@ -309,11 +367,14 @@ class ShiftOut(Out):
     degrees_of_freedom: int
     p_value: float
     raw_p_value: float
-    reference: Literal["chi-square", "scaled-chi-square"]
+    reference: Literal["chi-square", "scaled-chi-square", "bootstrap"]
     significance: float
     minimum_effect: float
     effect_size: float
     detected: bool
+    raw_false_alarm_rate: float | None
+    seed: int | None
+    replicates: int | None
 
 
 class DiagnosticsOut(Out):
@@ -340,6 +401,7 @@ class EstimateOut(Out):
     observed_at: datetime | None
     segment: dict[str, str]
     prevalence: list[PrevalenceOut]
+    interval: IntervalOut | None
     adjustment: AdjustmentOut | None
     shift: ShiftOut | None
     diagnostics: DiagnosticsOut
@@ -363,6 +425,7 @@ class PosteriorsOut(Out):
     size: int
     columns: list[str]
     outputs: list[str] | None
+    method: str | None
     source_priors: dict[str, float]
     target_priors: dict[str, float]
     warnings: list[WarningOut]
@@ -377,6 +440,23 @@ class ShiftTestOut(Out):
     size: int
     shift: ShiftOut
     diagnostics: DiagnosticsOut
+    warnings: list[WarningOut]
+
+
+class RegionTestOut(Out):
+    """Whether the stated priors lie in the region; statistic null where they are impossible."""
+
+    model: str
+    version: int
+    size: int
+    inside: bool
+    level: float
+    statistic: float | None
+    factor: float
+    degrees_of_freedom: int
+    p_value: float
+    priors: dict[str, float]
+    prevalence: dict[str, float]
     warnings: list[WarningOut]
 
 

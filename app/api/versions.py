@@ -19,15 +19,20 @@ from app.api.context import (
 )
 from app.api.once import OnceDep
 from app.api.openapi import takes
-from app.api.payload import Body
-from app.api.schemas import VersionIn, VersionOut, VersionPage
-from app.core.prevalence.source import derive
+from app.api.payload import Body, only
+from app.api.schemas import SourceIn, VersionIn, VersionOut, VersionPage
+from models_store.sources import Prepared
 from models_store.store import UnitOfWork
 
 router = APIRouter(prefix="/v1/models/{name}/versions", tags=["versions"])
 
 
-@router.get("", response_model=VersionPage, responses=problems(404, 422, 503))
+@router.get(
+    "",
+    response_model=VersionPage,
+    responses=problems(404, 422, 503),
+    dependencies=[only("cursor", "limit")],
+)
 def list_versions(
     name: ModelName, store: StoreDep, cursor: Cursor = None, limit: Limit = 50
 ) -> VersionPage:
@@ -49,29 +54,40 @@ def list_versions(
         201: {"model": VersionOut},
         **problems(400, 404, 409, 413, 415, 422, 503),
     },
-    openapi_extra=takes(VersionIn),
+    openapi_extra=takes(VersionIn, SourceIn),
 )
 def create_version(name: ModelName, payload: Body, once: OnceDep, store: StoreDep) -> Response:
-    """Register a source as the next version; the same content again is not a new version."""
+    """Register a source as the next version; the same content again is not a new version.
+
+    The body is ``{"source": {…}}``, or the source itself.
+    """
     content = payload.json()
-    given = parse.envelope(VersionIn, content if "source" in content else {"source": content})
-    with store.read() as unit:
-        names = unit.models.get(name).classes
-    source = parse.source(given.source, names)
-    derived = derive(source)
     replayed = once.replay()
     if replayed is not None:
         return replayed
+    if "source" in content:
+        given, at = parse.envelope(VersionIn, content).source, "/source"
+    else:
+        given, at = parse.envelope(SourceIn, content), ""
+    with store.read() as unit:
+        model = unit.models.get(name)
+    source = parse.source(given, model.classes, at)
+    prepared = Prepared.of(source, parse.derived(source, at))
 
-    def work(unit: UnitOfWork) -> Response:
-        record, new = unit.versions.register(name, source, derived, given.source.metadata, now())
+    def work(unit: UnitOfWork) -> tuple[int, Response]:
+        record, new = unit.versions.register(name, prepared, given.metadata, now())
         location = {"Location": f"/v1/models/{name}/versions/{record.number}"}
-        return answer(present.version(record), 201 if new else 200, location)
+        return record.model_id, answer(present.version(record), 201 if new else 200, location)
 
     return once.commit(work)
 
 
-@router.get("/{version}", response_model=VersionOut, responses=problems(404, 503))
+@router.get(
+    "/{version}",
+    response_model=VersionOut,
+    responses=problems(404, 422, 503),
+    dependencies=[only()],
+)
 def get_version(name: ModelName, version: Selector, store: StoreDep) -> VersionOut:
     """A version: what it knows, its calibration, its methods."""
     with store.read() as unit:

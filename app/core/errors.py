@@ -18,6 +18,11 @@ class Fault:
     row: int | None = None
 
 
+def pointer(*parts: str | int) -> str:
+    """A JSON pointer (RFC 6901) from its unescaped parts."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+
+
 class PriorshiftError(Exception):
     """Root of every error that a caller can act on."""
 
@@ -37,6 +42,27 @@ class InvalidInput(PriorshiftError):
     def at(cls, pointer: str, message: str, row: int | None = None) -> "InvalidInput":
         """One fault at one place."""
         return cls([Fault(pointer, message, row)])
+
+
+class Faults:
+    """Collects faults: keeps the first ``SHOWN``, counts all."""
+
+    SHOWN = 20
+
+    def __init__(self) -> None:
+        self._first: list[Fault] = []
+        self._count = 0
+
+    def add(self, pointer: str, message: str, row: int | None = None) -> None:
+        """One more."""
+        self._count += 1
+        if self._count <= self.SHOWN:
+            self._first.append(Fault(pointer, message, row))
+
+    def raise_if_any(self) -> None:
+        """``InvalidInput`` if there were any."""
+        if self._count:
+            raise InvalidInput(self._first, self._count)
 
 
 class MethodUnavailable(PriorshiftError):

@@ -106,10 +106,14 @@ def upgrade() -> None:
         sa.Column("key", sa.String(255), nullable=False),
         sa.Column("body_hash", sa.String(64), nullable=False),
         sa.Column("status", sa.Integer, nullable=False),
+        sa.Column("model_id", sa.Integer, nullable=False),
         sa.Column("headers", sa.JSON, nullable=False),
         sa.Column("body", sa.LargeBinary, nullable=False),
         sa.Column("created_at", MOMENT, nullable=False),
         sa.PrimaryKeyConstraint("owner", "route", "key", name="pk_idempotency"),
+        sa.ForeignKeyConstraint(
+            ["model_id"], ["models.id"], name="fk_idempotency_model_id", ondelete="CASCADE"
+        ),
     )
     op.create_index("ix_idempotency_created_at", "idempotency", ["created_at"])
 

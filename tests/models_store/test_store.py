@@ -1,3 +1,5 @@
+import threading
+import time
 from datetime import UTC, datetime, timedelta, timezone
 
 import numpy as np
@@ -7,7 +9,7 @@ from app.core.prevalence.confusion import ConfusionMatrix
 from app.core.prevalence.source import Source, SourceModel, ValidationSet, derive
 from models_store import arrays, sources
 from models_store.engine import connect
-from models_store.errors import AlreadyAnswered, IdempotencyConflict, Unavailable
+from models_store.errors import AlreadyAnswered, IdempotencyConflict, StillInUse, Unavailable
 from models_store.records import Answer, VersionRecord
 from models_store.store import Store
 from models_store.versions import VersionCache
@@ -20,9 +22,12 @@ def validated(seed: int = 0, rows: int = 60) -> Source:
     rng = np.random.default_rng(seed)
     labels = np.arange(rows) % 2
     positive = np.clip(0.5 + 0.2 * (labels - 0.5) + rng.normal(0, 0.2, rows), 0.01, 0.99)
-    return Source(
-        CLASSES, validation=ValidationSet(labels, np.column_stack([1 - positive, positive]))
-    )
+    both = np.column_stack([1 - positive, positive])
+    return Source(CLASSES, validation=ValidationSet(labels, both))
+
+
+def prepared(source: Source) -> sources.Prepared:
+    return sources.Prepared.of(source, derive(source))
 
 
 def same(one: SourceModel, other: SourceModel) -> bool:
@@ -35,7 +40,9 @@ class TestVersions:
         derived = derive(source)
         with store.write() as unit:
             unit.models.create("m", "classifier", CLASSES, "", NOW)
-            unit.versions.register("m", source, derived, {"commit": "abc"}, NOW)
+            unit.versions.register(
+                "m", sources.Prepared.of(source, derived), {"commit": "abc"}, NOW
+            )
         with Store(store.engine).read() as unit:
             record = unit.versions.get("m", "latest")
             kept = unit.versions.validation(record)
@@ -54,7 +61,7 @@ class TestVersions:
         source = validated()
         with pytest.raises(RuntimeError), store.write() as unit:
             unit.models.create("m", "classifier", CLASSES, "", NOW)
-            unit.versions.register("m", source, derive(source), {}, NOW)
+            unit.versions.register("m", prepared(source), {}, NOW)
             raise RuntimeError
         with store.read() as unit:
             assert unit.models.list(None, 10).items == ()
@@ -63,7 +70,7 @@ class TestVersions:
         source = validated()
         with store.write() as unit:
             unit.models.create("m", "classifier", CLASSES, "", NOW)
-            unit.versions.register("m", source, derive(source), {}, NOW)
+            unit.versions.register("m", prepared(source), {}, NOW)
         with store.read() as unit:
             assert unit.versions.get("m", "1") is unit.versions.get("m", "latest")
 
@@ -96,7 +103,7 @@ class TestDigest:
 class TestCache:
     def record(self, id: int, classes: int = 2) -> VersionRecord:
         source = Source(tuple(map(str, range(classes))), priors=np.full(classes, 1 / classes))
-        return VersionRecord(id, "m", id, "", derive(source), {}, NOW)
+        return VersionRecord(id, 1, "m", id, "", derive(source), {}, NOW)
 
     def test_the_least_recently_used_goes_first(self) -> None:
         cache = VersionCache(10**9, max_items=2)
@@ -119,9 +126,14 @@ class TestCache:
 class TestIdempotency:
     ANSWER = Answer(201, {"location": "/x"}, b"{}")
 
-    def test_lives_a_day(self, store: Store) -> None:
+    def model(self, store: Store) -> int:
         with store.write() as unit:
-            unit.idempotency.add("o", "r", "k", "h", self.ANSWER, NOW)
+            return unit.models.create("m", "classifier", CLASSES, "", NOW).id
+
+    def test_lives_a_day(self, store: Store) -> None:
+        model = self.model(store)
+        with store.write() as unit:
+            unit.idempotency.add("o", "r", "k", "h", model, self.ANSWER, NOW)
         later = NOW + timedelta(hours=23, minutes=59)
         with store.read() as unit:
             assert unit.idempotency.find("o", "r", "k", "h", later) == self.ANSWER
@@ -132,16 +144,53 @@ class TestIdempotency:
             assert unit.idempotency.find("o", "r", "k", "h", NOW + timedelta(hours=24)) is None
         with store.write() as unit:
             day = NOW + timedelta(hours=24)
-            unit.idempotency.add("o", "r", "k", "new", self.ANSWER, day)
+            unit.idempotency.add("o", "r", "k", "new", model, self.ANSWER, day)
 
     def test_the_second_writer_rolls_back(self, store: Store) -> None:
+        model = self.model(store)
         with store.write() as unit:
-            unit.idempotency.add("o", "r", "k", "h", self.ANSWER, NOW)
+            unit.idempotency.add("o", "r", "k", "h", model, self.ANSWER, NOW)
         with pytest.raises(AlreadyAnswered), store.write() as unit:
-            unit.models.create("m", "classifier", CLASSES, "", NOW)
-            unit.idempotency.add("o", "r", "k", "h", self.ANSWER, NOW)
+            unit.models.create("other", "classifier", CLASSES, "", NOW)
+            unit.idempotency.add("o", "r", "k", "h", model, self.ANSWER, NOW)
         with store.read() as unit:
-            assert unit.models.list(None, 10).items == ()
+            assert [m.name for m in unit.models.list(None, 10).items] == ["m"]
+
+    def test_goes_with_its_model(self, store: Store) -> None:
+        model = self.model(store)
+        with store.write() as unit:
+            unit.idempotency.add("o", "r", "k", "h", model, self.ANSWER, NOW)
+        with store.write() as unit:
+            unit.models.delete("m", force=False)
+        with store.read() as unit:
+            assert unit.idempotency.find("o", "r", "k", "h", NOW) is None
+
+
+class TestDelete:
+    def test_waits_for_an_estimate_that_is_being_written(self, store: Store) -> None:
+        source = validated()
+        with store.write() as unit:
+            unit.models.create("m", "classifier", CLASSES, "", NOW)
+            record, _ = unit.versions.register("m", prepared(source), {}, NOW)
+        outcome: list[object] = []
+
+        def delete() -> None:
+            try:
+                with store.write() as unit:
+                    unit.models.delete("m", force=False)
+                outcome.append("deleted")
+            except StillInUse:
+                outcome.append("refused")
+
+        thread = threading.Thread(target=delete)
+        with store.write() as unit:
+            unit.estimates.add(record.id, NOW, NOW, {}, {"id": "0" * 32})
+            thread.start()
+            time.sleep(0.3)
+        thread.join()
+        assert outcome == ["refused"]
+        with store.read() as unit:
+            assert unit.estimates.get("0" * 32)
 
 
 class TestTimes:

@@ -29,8 +29,8 @@ def decode(body: bytes, pointer: str = "/posteriors") -> Floats:
     if dtype.kind not in "fiu" or dtype.itemsize > 8:
         message = f"has dtype {dtype}; send float16, float32, float64 or integers"
         raise InvalidInput.at(pointer, message)
-    if len(shape) != 2 or not all(type(n) is int and n >= 0 for n in shape):
-        raise InvalidInput.at(pointer, f"has shape {shape}; send rows × classes")
+    if len(shape) != 2 or not all(type(n) is int and n > 0 for n in shape):
+        raise InvalidInput.at(pointer, f"has shape {str(shape)[:80]}; send rows × classes")
     promised = math.prod(shape) * dtype.itemsize
     there = len(body) - stream.tell()
     if promised != there:

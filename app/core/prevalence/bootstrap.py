@@ -118,6 +118,25 @@ def maximised(
     return Replicates(full, seed)
 
 
+def averaged(rows: Floats, seed: int, replicates: int = REPLICATES) -> Replicates:
+    """Replicates of the mean of N × C rows; drawn from the normal limit for long batches."""
+    rng = np.random.default_rng(seed)
+    N = len(rows)
+    if N * replicates > LARGEST:
+        centred = rows - rows.mean(axis=0)
+        spread = centred.T @ centred / N**2
+        drawn = rng.multivariate_normal(rows.mean(axis=0), spread, replicates, method="eigh")
+        return Replicates(np.clip(drawn, 0.0, 1.0), seed)
+    means = [drawn @ rows / N for drawn in _weights(rng, np.ones(N), replicates)]
+    return Replicates(np.concatenate(means), seed)
+
+
+def too_large(likelihood: Likelihood, replicates: int = REPLICATES) -> bool:
+    """Whether ``maximised`` would draw and multiply too much."""
+    classes = len(likelihood.known)
+    return likelihood.census.rows * replicates * (1 + classes * classes / 20) > 5 * LARGEST
+
+
 def _ratios(likelihood: Likelihood) -> tuple[Floats, Floats]:
     """All ratios of the known classes, N × K, and the N weights."""
     blocks = [

@@ -6,10 +6,11 @@ the mean calibrated posterior equal the label frequency, so that the label frequ
 right source prior for EM and for the shift test.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 from app.core.prevalence.arrays import Codes, Floats
 
@@ -66,6 +67,17 @@ def bcts(posteriors: Floats, labels: Codes) -> Calibration:
     return Calibration("bcts", fit.scale, fit.bias - fit.bias.mean(), floor, regularised)
 
 
+def refit(calibration: Calibration, logs: Floats, labels: Codes, weights: Floats) -> Calibration:
+    """The same fit on weighted rows, from where ``calibration`` stands; for resampling.
+
+    ``logs``: ``log_scores`` of the n × C posteriors.
+    """
+    start = np.concatenate([[calibration.scale], calibration.bias])
+    penalty = SLOPE_PENALTY if calibration.regularised else 0.0
+    fit = _newton(logs, labels, penalty, weights, start)
+    return replace(calibration, scale=fit.scale, bias=fit.bias - fit.bias.mean())
+
+
 @dataclass(frozen=True)
 class _Fit:
     scale: float
@@ -73,43 +85,53 @@ class _Fit:
     determined: bool
 
 
-def _newton(logs: Floats, labels: Codes, penalty: float) -> _Fit:
+def _newton(
+    logs: Floats,
+    labels: Codes,
+    penalty: float,
+    weights: Floats | None = None,
+    start: Floats | None = None,
+) -> _Fit:
     """Minimise mean log-loss + penalty (t − 1)² / 2N over θ = (t, b), damped Newton steps.
 
     The scores are divided by their spread while fitting, which makes θ well scaled whatever
-    the classifier's confidence.
+    the classifier's confidence. Without a penalty the search ends as soon as the scale turns out
+    not to be determined.
     """
     n, classes = logs.shape
+    index = np.arange(n)
     logs = logs - logs.mean(axis=1, keepdims=True)
-    spread = float(np.sqrt(np.mean(logs**2)))
-    if spread == 0:
-        spread = 1.0
+    spread = float(np.sqrt(np.mean(logs**2))) or 1.0
     scores = logs / spread
-    frequency = np.bincount(labels, minlength=classes) / n
-    scored = np.bincount(labels, scores[np.arange(n), labels], minlength=classes).sum() / n
+    share = np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
+    frequency = np.bincount(labels, share, minlength=classes)
+    scored = float(share @ scores[index, labels])
     ridge = penalty / n / spread**2
-    theta = np.concatenate([[0.0], np.log(frequency)])
+    if start is None:
+        theta = np.concatenate([[0.0], np.log(frequency)])
+    else:
+        theta = np.concatenate([[start[0] * spread], start[1:]])
 
     def loss(theta: Floats) -> tuple[float, Floats]:
         logits = theta[0] * scores + theta[1:]
         logits -= logits.max(axis=1, keepdims=True)
         normaliser = np.log(np.exp(logits).sum(axis=1))
-        picked = float(np.mean(normaliser - logits[np.arange(n), labels]))
+        picked = float(share @ (normaliser - logits[index, labels]))
         shrink = 0.5 * ridge * (theta[0] - spread) ** 2
         return picked + shrink, np.exp(logits - normaliser[:, None])
 
     value, fitted = loss(theta)
-    hessian = np.zeros((classes + 1, classes + 1))
+    gradient = np.empty(classes + 1)
+    determined = True
     for _ in range(MAX_ITERATIONS):
-        mean_score = np.einsum("ik,ik->i", fitted, scores)
-        moment = fitted * (scores - mean_score[:, None])
-        gradient = np.empty(classes + 1)
-        gradient[0] = mean_score.mean() - scored + ridge * (theta[0] - spread)
-        gradient[1:] = fitted.mean(axis=0) - frequency
-        hessian[0, 0] = np.einsum("ik,ik->", moment, scores) / n + ridge
-        hessian[0, 1:] = hessian[1:, 0] = moment.mean(axis=0)
-        hessian[1:, 1:] = np.diag(fitted.mean(axis=0)) - fitted.T @ fitted / n
-        step = -np.linalg.pinv(hessian, rcond=1e-14, hermitian=True) @ gradient
+        hessian, mean_score = _curvature(fitted, scores, share)
+        hessian[0, 0] += ridge
+        gradient[0] = mean_score - scored + ridge * (theta[0] - spread)
+        gradient[1:] = share @ fitted - frequency
+        if penalty == 0 and not _scale_is_determined(hessian, theta[0], n):
+            determined = False
+            break
+        step = -_solve(hessian, gradient)
         decrement = -float(gradient @ step)
         if decrement * n < 1e-20:
             break
@@ -122,18 +144,45 @@ def _newton(logs: Floats, labels: Codes, penalty: float) -> _Fit:
         else:
             break
         theta, value, fitted = theta + length * step, new_value, new_fitted
-    return _Fit(float(theta[0] / spread), theta[1:], _scale_is_determined(hessian, theta[0], n))
+    return _Fit(float(theta[0] / spread), theta[1:], determined)
+
+
+def _curvature(fitted: Floats, scores: Floats, share: Floats) -> tuple[Floats, float]:
+    """Hessian of the log-loss in (t, b), and the mean fitted score."""
+    classes = fitted.shape[1]
+    mean_score = np.einsum("ik,ik->i", fitted, scores)
+    weighted = fitted * share[:, None]
+    moment = weighted * (scores - mean_score[:, None])
+    hessian = np.empty((classes + 1, classes + 1))
+    hessian[0, 0] = np.einsum("ik,ik->", moment, scores)
+    hessian[0, 1:] = hessian[1:, 0] = moment.sum(axis=0)
+    hessian[1:, 1:] = np.diag(weighted.sum(axis=0)) - fitted.T @ weighted
+    return hessian, float(share @ mean_score)
+
+
+def _solve(hessian: Floats, gradient: Floats) -> Floats:
+    """H⁻¹ gradient; a constant added to all biases changes nothing, so it is held at zero."""
+    held = hessian.copy()
+    held[1:, 1:] += 1.0 / (len(held) - 1) ** 2
+    try:
+        solution: Floats = cho_solve(cho_factor(held), gradient)
+        return solution
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.lstsq(held, gradient, rcond=1e-14)[0], np.float64)
 
 
 def _scale_is_determined(hessian: Floats, slope: float, n: int) -> bool:
     """Whether the information on t, with the biases profiled out, is worth anything.
 
-    ``slope`` is t in units of one over the scores' spread.
-    On separable rows the optimum is at infinity and the information decays to nothing on the
-    way; on constant scores there is none from the start.
+    ``slope`` is t in units of one over the scores' spread. On separable rows the optimum is at
+    infinity and the information decays to nothing on the way; on constant scores there is none
+    from the start.
     """
-    inner = np.linalg.pinv(hessian[1:, 1:], rcond=1e-14, hermitian=True)
-    profiled = float(hessian[0, 0] - hessian[0, 1:] @ inner @ hessian[1:, 0])
+    column = hessian[1:, 0]
+    padded = np.concatenate([[0.0], column])
+    biases = hessian.copy()
+    biases[0, 0], biases[0, 1:], biases[1:, 0] = 1.0, 0.0, 0.0
+    profiled = float(hessian[0, 0] - padded @ _solve(biases, padded))
     return n * profiled * max(slope**2, 1.0) > SLOPE_INFORMATION
 
 

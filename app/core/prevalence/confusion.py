@@ -14,7 +14,7 @@ from app.core.prevalence.arrays import Codes, Floats
 
 RANK_TOLERANCE = 1e-10
 """Singular values below this share of the largest count as zero."""
-GAP_TOLERANCE = 1e-9
+GAP_TOLERANCE = 1e-8
 """A quadratic programme is solved when its Frank-Wolfe gap is below this."""
 
 Status = Literal["converged", "inaccurate", "failed"]

@@ -16,24 +16,27 @@ from typing import Literal
 import numpy as np
 from scipy.special import chdtri, expit, logit, ndtri
 
-from app.core.prevalence.arrays import Floats
+from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.covariance import Covariance, Of, Uncertainty, covariance
 from app.core.prevalence.likelihood import Likelihood
 from app.core.prevalence.mle import MleResult
 from app.core.prevalence.profile import Profile
 
 Kind = Literal["auto", "wald", "profile"]
+MOST_WORK = 4e7
+"""Most numbers, N · C for each profiled class, that are gone through exactly."""
 FAR = 3.0
 """Standard errors between a share and 0 or 1 that Wald's interval needs."""
 
 
 @dataclass(frozen=True)
 class Intervals:
-    """C lower and C upper ends at ``level``."""
+    """C lower and C upper ends at ``level``; ``approximate``: see ``likelihood_intervals``."""
 
     lower: Floats
     upper: Floats
     level: float
+    approximate: bool = False
 
 
 def likelihood_intervals(
@@ -47,7 +50,8 @@ def likelihood_intervals(
     """An interval for every share of the maximum ``top``.
 
     ``of``: shares of the population, or the realised shares of these rows; ``source``: what is
-    uncertain about the source, None for nothing. Classes of zero source prior get [0, 0].
+    uncertain about the source, None for nothing. Classes of zero source prior get [0, 0]. Where
+    profiling would cost more than ``MOST_WORK``, ℓ_k is replaced by its quadratic expansion.
     """
     p = top.prevalence
     lower, upper = np.zeros(len(p)), np.zeros(len(p))
@@ -69,7 +73,12 @@ def likelihood_intervals(
     for k in likelihood.known:
         if not by_profile[k]:
             lower[k], upper[k] = _wald(float(p[k]), z * float(error[k]))
-    for k in np.flatnonzero(by_profile):
+    profiled = np.flatnonzero(by_profile)
+    approximate = likelihood.census.rows * len(p) * len(profiled) > MOST_WORK
+    if approximate:
+        _expanded(likelihood, top, hessian, spread, profiled, level, (lower, upper))
+        return Intervals(lower, upper, level, approximate)
+    for k in profiled:
         own = spread
         if not free[k]:
             with_k = free.copy()
@@ -85,6 +94,40 @@ def _wald(share: float, reach: float) -> tuple[float, float]:
     reach /= share * (1 - share)
     centre = logit(share)
     return float(expit(centre - reach)), float(expit(centre + reach))
+
+
+def _expanded(
+    likelihood: Likelihood,
+    top: MleResult,
+    hessian: Floats,
+    spread: Covariance,
+    classes: Codes,
+    level: float,
+    ends: tuple[Floats, Floats],
+) -> None:
+    """Ends from ℓ_k(u) ≈ ℓ̂ − (1 − m_k)(u − p_k) − (u − p_k)² / 2V_k, V_k / N the variance.
+
+    For a class at zero V_k is one over the Schur complement of H. The source widens them as it
+    widens the largest of the free classes.
+    """
+    p, N = top.prevalence, likelihood.size
+    limit = float(chdtri(1, 1 - level))
+    m = likelihood.multipliers(p)
+    free = np.flatnonzero(p > 0)
+    alone = np.maximum(spread.target.diagonal()[free], 1e-300)
+    wider = max(float((spread.total.diagonal()[free] / alone).max(initial=1.0)), 1.0)
+    inverse = np.linalg.pinv(hessian[np.ix_(free, free)], hermitian=True)
+    for k in classes:
+        if p[k] > 0:
+            reach = np.sqrt(limit * spread.total[k, k])
+            ends[0][k], ends[1][k] = max(p[k] - reach, 0.0), min(p[k] + reach, 1.0)
+            continue
+        column = hessian[free, k]
+        curvature = max(float(hessian[k, k] - column @ inverse @ column), 0.0)
+        slope = max(1.0 - float(m[k]), 0.0)
+        drop = limit * wider / (2 * N)
+        root = slope + np.sqrt(slope**2 + 2 * curvature * drop)
+        ends[1][k] = min(2 * drop / root, 1.0) if root > 0 else 1.0
 
 
 def _profiled(

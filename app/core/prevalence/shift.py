@@ -6,12 +6,12 @@ exactly. Where p0 was estimated on n labelled rows, the score's variance is (1/N
 of 1/N times the information, so LR / (1 + N/n) is compared.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from scipy.special import chdtrc
 
-Reference = Literal["chi-square", "scaled-chi-square"]
+Reference = Literal["chi-square", "scaled-chi-square", "bootstrap"]
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,8 @@ class ShiftTest:
     ``scale``: the divisor 1 + N/n, one without a validation set; ``p_value`` compares
     statistic / scale, ``raw_p_value`` the statistic itself; ``effect_size``: total variation
     between source priors and estimate; ``detected``: p_value < significance and effect_size ≥
-    minimum_effect.
+    minimum_effect. ``raw_false_alarm_rate``: how often the raw test on uncalibrated posteriors
+    would alarm without a shift. ``seed``, ``replicates``: of a p-value by resampling.
     """
 
     statistic: float
@@ -34,6 +35,9 @@ class ShiftTest:
     minimum_effect: float
     effect_size: float
     detected: bool
+    raw_false_alarm_rate: float | None = None
+    seed: int | None = None
+    replicates: int | None = None
 
 
 def likelihood_ratio_test(
@@ -44,6 +48,7 @@ def likelihood_ratio_test(
     validation_size: float | None,
     significance: float = 0.05,
     minimum_effect: float = 0.0,
+    raw_false_alarm_rate: float | None = None,
 ) -> ShiftTest:
     """Test from the mean log-likelihood ``gain`` of the estimate on ``size`` rows.
 
@@ -64,6 +69,19 @@ def likelihood_ratio_test(
         minimum_effect=minimum_effect,
         effect_size=effect_size,
         detected=p_value < significance and effect_size >= minimum_effect,
+        raw_false_alarm_rate=raw_false_alarm_rate,
+    )
+
+
+def replaced(test: ShiftTest, p_value: float, seed: int, replicates: int) -> ShiftTest:
+    """The same test with a p-value by resampling."""
+    return replace(
+        test,
+        p_value=p_value,
+        reference="bootstrap",
+        detected=p_value < test.significance and test.effect_size >= test.minimum_effect,
+        seed=seed,
+        replicates=replicates,
     )
 
 

@@ -12,6 +12,8 @@ from app.core.prevalence.nuisance import nuisance_covariance
 from app.core.prevalence.shift import upper_tail
 from app.core.warnings import Warning
 
+SMALLEST_PRIOR = 1e-12
+"""A class with less than this is taken to be absent from the source."""
 DISAGREE = 1e-3
 """p-value below which stated priors and validation labels cannot be the same population."""
 
@@ -29,7 +31,7 @@ class Source:
     """A source model as registered, checked: every array in the order of ``classes``.
 
     At least one of ``class_counts``, ``priors``, ``confusion`` and ``validation`` is there.
-    ``outputs`` names the columns of ``confusion``.
+    ``outputs`` names the columns of ``confusion``. ``notes``: what was done to it on its way.
     """
 
     classes: tuple[str, ...]
@@ -39,6 +41,7 @@ class Source:
     outputs: tuple[str, ...] = ()
     validation: ValidationSet | None = None
     calibration: Method = "bcts"
+    notes: tuple[Warning, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class SourceModel:
     the (calibrated) posteriors. ``output_priors``: those of predicted outputs, which no
     calibration touches. ``validation_size``: n, None without a validation set.
     ``mean_gap``: mean validation posterior minus label frequency, before calibration.
+    ``second_moment``: mean (g − f)(g − f)ᵀ over the validation rows, f the label frequency.
     ``nuisance``: covariance of the calibration and of ``priors`` (see ``nuisance``).
     """
 
@@ -58,11 +62,11 @@ class SourceModel:
     output_priors: Floats
     outputs: tuple[str, ...]
     confusion: ConfusionMatrix | None
-    confusion_derived: bool
     calibration: Calibration
     validation_size: int | None = None
     label_counts: Floats | None = None
     mean_gap: Floats | None = None
+    second_moment: Floats | None = None
     nuisance: Floats | None = None
     warnings: tuple[Warning, ...] = field(default=())
 
@@ -87,12 +91,12 @@ def derive(source: Source) -> SourceModel:
 
 
 def _without_validation(source: Source) -> SourceModel:
-    warnings = list(_confusion_warnings(source.confusion, source.outputs))
+    warnings = [*source.notes, *_confusion_warnings(source.confusion, source.outputs)]
     stated = _stated_priors(source)
     if stated is None:
         if source.confusion is None:
             message = "needs class_counts, priors, a confusion_matrix or a validation set"
-            raise InvalidInput.at("/source", message)
+            raise InvalidInput.at("", f"the source {message}")
         stated = _shares(source.confusion.counts.sum(axis=1))
         message = "no priors were given: the row totals of the confusion matrix stand for them"
         warnings.append(Warning("priors-from-confusion-matrix", message))
@@ -103,7 +107,6 @@ def _without_validation(source: Source) -> SourceModel:
         output_priors=stated,
         outputs=source.outputs if source.confusion else source.classes,
         confusion=source.confusion,
-        confusion_derived=False,
         calibration=Calibration.identity(len(source.classes)),
         warnings=tuple(warnings),
     )
@@ -114,10 +117,8 @@ def _with_validation(source: Source, validation: ValidationSet) -> SourceModel:
     label_counts = np.bincount(validation.labels, minlength=classes).astype(np.float64)
     if (label_counts == 0).any():
         names = [source.classes[k] for k in np.flatnonzero(label_counts == 0)]
-        message = (
-            f"has no row of class {', '.join(names)}; every class needs at least one labelled row"
-        )
-        raise InvalidInput.at("/source/validation/labels", message)
+        message = f"no row is labelled {', '.join(names)}; every class needs at least one"
+        raise InvalidInput.at("/validation/labels", message)
     n = len(validation.labels)
     frequency = _shares(label_counts)
     confusion = source.confusion or ConfusionMatrix.of_decisions(
@@ -125,7 +126,7 @@ def _with_validation(source: Source, validation: ValidationSet) -> SourceModel:
     )
     outputs = source.outputs if source.confusion else source.classes
     gap = validation.posteriors.mean(axis=0) - frequency
-    warnings = list(_confusion_warnings(confusion, outputs))
+    warnings = [*source.notes, *_confusion_warnings(confusion, outputs)]
     if source.calibration == "bcts":
         calibration = bcts(validation.posteriors, validation.labels)
         priors = frequency
@@ -135,9 +136,16 @@ def _with_validation(source: Source, validation: ValidationSet) -> SourceModel:
                 "scale is best; the scale was drawn towards 1. Register more, or harder, rows"
             )
             warnings.append(Warning("calibration-regularised", message))
+        if calibration.scale <= 0 and classes > 1:
+            message = (
+                "calibrated posteriors run against the scores: a higher score means a lower "
+                "chance. Check that labels and columns belong together"
+            )
+            warnings.append(Warning("scores-reversed", message))
     else:
         calibration = Calibration.identity(classes)
         priors = _shares(validation.posteriors.sum(axis=0))
+        priors = _shares(np.where(priors < SMALLEST_PRIOR, 0.0, priors))
         warnings.append(_uncalibrated(source.classes, gap, validation.posteriors))
     stated = _stated_priors(source)
     if stated is not None:
@@ -149,14 +157,22 @@ def _with_validation(source: Source, validation: ValidationSet) -> SourceModel:
         output_priors=frequency,
         outputs=outputs,
         confusion=confusion,
-        confusion_derived=source.confusion is None,
         calibration=calibration,
         validation_size=n,
         label_counts=label_counts,
         mean_gap=gap,
+        second_moment=_second_moment(validation.posteriors, frequency),
         nuisance=nuisance_covariance(validation.posteriors, validation.labels, calibration, priors),
         warnings=tuple(warnings),
     )
+
+
+def _second_moment(posteriors: Floats, frequency: Floats) -> Floats:
+    mean = posteriors.mean(axis=0)
+    cross = np.outer(mean, frequency)
+    moment: Floats = posteriors.T @ posteriors / len(posteriors) - cross - cross.T
+    moment += np.outer(frequency, frequency)
+    return moment
 
 
 def _stated_priors(source: Source) -> Floats | None:

@@ -61,7 +61,7 @@ class TestConfusion:
 
 
 def test_every_class_needs_a_validation_row() -> None:
-    with pytest.raises(InvalidInput, match="no row of class c"):
+    with pytest.raises(InvalidInput, match="no row is labelled c"):
         derive(
             Source(
                 ("a", "b", "c"),

@@ -1,0 +1,62 @@
+"""Null distributions of the resampled shift test, kept: they depend on version and size only."""
+
+import threading
+from collections import OrderedDict
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from app.core.prevalence import two_sample
+from app.core.prevalence.arrays import Floats
+from app.estimation.use import Null
+from models_store.records import VersionRecord
+from models_store.store import Store
+
+KEPT = 1000
+
+
+class Nulls:
+    """Computed once per version, batch size and seed; the least recently used goes first."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._kept: OrderedDict[tuple[int, float, int], Floats] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, record: VersionRecord) -> Null:
+        """The null statistics of a version, by size and seed."""
+
+        def null(size: float, seed: int) -> Floats | None:
+            key = (record.id, size, seed)
+            with self._lock:
+                if key in self._kept:
+                    self._kept.move_to_end(key)
+                    return self._kept[key]
+            drawn = self._draw(record, size, seed)
+            if drawn is not None:
+                with self._lock:
+                    self._kept[key] = drawn
+                    while len(self._kept) > KEPT:
+                        self._kept.popitem(last=False)
+            return drawn
+
+        return null
+
+    def _draw(self, record: VersionRecord, size: float, seed: int) -> Floats | None:
+        n = record.source.validation_size
+        if n is None or n > two_sample.MOST_ROWS:
+            return None
+        with self._store.read() as unit:
+            rows = unit.versions.validation(record)
+        if rows is None:
+            return None
+        calibration = record.source.calibration
+        return two_sample.null_statistics(size, rows.posteriors, rows.labels, calibration, seed)
+
+
+def _nulls(request: Request) -> Nulls:
+    nulls: Nulls = request.app.state.nulls
+    return nulls
+
+
+NullsDep = Annotated[Nulls, Depends(_nulls)]

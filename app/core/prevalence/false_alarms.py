@@ -1,0 +1,28 @@
+"""How often the raw likelihood-ratio test would alarm without a shift.
+
+If the mean posterior misses the source priors by δ, the statistic is noncentral chi-square with
+noncentrality N δᵀ V⁻ δ, V = E (g − p0)(g − p0)ᵀ on the source.
+"""
+
+import numpy as np
+from scipy.special import chdtri, chndtr
+
+from app.core.prevalence.arrays import Floats
+
+
+def raw_false_alarm_rate(
+    gap: Floats, second_moment: Floats, size: float, significance: float
+) -> float:
+    """Probability that the raw test on ``size`` rows rejects at ``significance``.
+
+    ``gap``: δ, C; ``second_moment``: V, C × C, of rank at most C − 1.
+    """
+    values, vectors = np.linalg.eigh(second_moment)
+    seen = values > 1e-12 * max(float(values.max()), 1e-300)
+    degrees = min(int(np.count_nonzero(seen)), len(gap) - 1)
+    if degrees == 0:
+        return significance
+    inner = (vectors.T @ gap)[seen]
+    noncentrality = size * float((inner**2 / values[seen]).sum())
+    limit = float(chdtri(degrees, significance))
+    return float(1.0 - chndtr(limit, degrees, noncentrality))

@@ -1,0 +1,88 @@
+"""The shift test by resampling the source: no chi-square, no scale.
+
+Under no shift a batch is another sample of the source. So the validation rows are resampled twice,
+once as a validation set of n rows (on which calibration and priors are fitted again), once as a
+batch of N rows, and the statistic is computed as for the real batch.
+"""
+
+import numpy as np
+
+from app.core.prevalence.arrays import Codes, Floats
+from app.core.prevalence.calibration import Calibration, log_scores, refit
+from app.core.prevalence.likelihood import Likelihood
+from app.core.prevalence.mle import mle
+
+REPLICATES = 499
+MOST_ROWS = 20_000
+"""Most validation rows that are resampled."""
+
+
+def null_statistics(
+    size: float,
+    posteriors: Floats,
+    labels: Codes,
+    calibration: Calibration,
+    seed: int,
+    replicates: int = REPLICATES,
+) -> Floats:
+    """Statistics 2 N ℓ(p̂) of batches of ``size`` rows without a shift, ``replicates`` of them.
+
+    ``posteriors``: n × C validation rows, with their n ``labels``. ``calibration``: as registered;
+    with method ``none`` the source prior is the mean posterior. They depend on the version and
+    the size only, not on the batch.
+    """
+    rng = np.random.default_rng(seed)
+    n = len(labels)
+    even = np.full(n, 1.0 / n)
+    logs = log_scores(posteriors, calibration.floor)
+    drawn = np.empty(replicates)
+    for b in range(replicates):
+        source = rng.multinomial(n, even).astype(np.float64)
+        batch = rng.multinomial(round(size), even).astype(np.float64)
+        drawn[b] = _statistic(posteriors, logs, labels, calibration, source, batch)
+    return drawn
+
+
+def p_value(statistic: float, null: Floats) -> float:
+    """Share of the null statistics, the statistic itself included, that are as large."""
+    return (1 + int(np.count_nonzero(null >= statistic))) / (1 + len(null))
+
+
+def _statistic(
+    posteriors: Floats,
+    logs: Floats,
+    labels: Codes,
+    calibration: Calibration,
+    source: Floats,
+    batch: Floats,
+) -> float:
+    """2 N ℓ(p̂) of the rows with weights ``batch``, the source being those with ``source``."""
+    n = float(source.sum())
+    if calibration.method == "none":
+        likelihood = Likelihood.of(posteriors, source @ posteriors / n, batch)
+    else:
+        classes = posteriors.shape[1]
+        counts = np.bincount(labels, source, minlength=classes)
+        present = counts > 0
+        if not present.all():
+            # A class that fell out of the resample is out of its model too.
+            codes = np.cumsum(present) - 1
+            keep = present[labels]
+            kept = Calibration(
+                "bcts",
+                calibration.scale,
+                calibration.bias[present],
+                calibration.floor,
+                calibration.regularised,
+            )
+            return _statistic(
+                posteriors[np.ix_(keep, present)],
+                logs[np.ix_(keep, present)],
+                codes[labels[keep]],
+                kept,
+                source[keep],
+                batch[keep],
+            )
+        fitted = refit(calibration, logs, labels, source)
+        likelihood = Likelihood.of(posteriors, counts / n, batch, fitted)
+    return 2.0 * likelihood.size * mle(likelihood).gain

@@ -1,0 +1,120 @@
+"""What comes back. Arrays are in the order of the model's classes."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from app.core.prevalence.arrays import Floats
+from app.core.prevalence.covariance import Of
+from app.core.prevalence.shift import ShiftTest
+from app.core.warnings import Warning
+from app.estimation.choice import Method
+
+IntervalMethod = Literal["likelihood", "wald", "profile", "bootstrap", "exact-binomial"]
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """How far the numbers can be trusted; None where a notion does not apply."""
+
+    status: str
+    iterations: int | None = None
+    optimality_gap: float | None = None
+    gain: float | None = None
+    raw: Floats | None = None
+    inadmissible: bool | None = None
+
+
+@dataclass(frozen=True)
+class Adjustment:
+    """What a scorer applies to its raw posteriors.
+
+    adjusted ∝ exp(scale · ln max(g_k, floor) + offsets_k); offset −∞ for a class at zero.
+    """
+
+    scale: float
+    offsets: Floats
+    floor: float
+
+
+@dataclass(frozen=True)
+class AdjustedRows:
+    """Adjusted posteriors, K × C, and the priors they were adjusted from and to.
+
+    K = N for posteriors and predicted labels; one row per output for bare counts.
+    """
+
+    posteriors: Floats
+    source: Floats
+    target: Floats
+    method: Method | None
+    warnings: tuple[Warning, ...]
+
+
+@dataclass(frozen=True)
+class IntervalAnswer:
+    """C lower and C upper ends, and how they were found.
+
+    ``likelihood``: Wald's on the log-odds away from the boundary, profile likelihood near it.
+    ``seed`` and ``replicates`` are None where nothing is drawn.
+    """
+
+    lower: Floats
+    upper: Floats
+    level: float
+    method: IntervalMethod
+    of: Of
+    seed: int | None = None
+    replicates: int | None = None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What one batch said.
+
+    ``counted``: NaN for a class that no output is named after. ``source``: the source priors on
+    the scale of the method.
+    """
+
+    method: Method
+    reason: str
+    size: int
+    source: Floats
+    counted: Floats | None
+    prevalence: Floats
+    log_offsets: Floats | None
+    interval: IntervalAnswer | None
+    adjustment: Adjustment | None
+    shift: ShiftTest | None
+    diagnostics: Diagnostics
+    warnings: tuple[Warning, ...]
+    trace: Floats | None = None
+    posteriors: Floats | None = None
+
+
+@dataclass(frozen=True)
+class ShiftAnswer:
+    """The shift results alone."""
+
+    size: int
+    shift: ShiftTest
+    diagnostics: Diagnostics
+    warnings: tuple[Warning, ...]
+
+
+@dataclass(frozen=True)
+class RegionAnswer:
+    """Whether stated priors are compatible with a batch.
+
+    ``statistic`` = 2N(ℓ(p̂) − ℓ(p)) times ``factor``, which carries the uncertainty of the
+    source; None where the batch excludes p outright.
+    """
+
+    size: int
+    inside: bool
+    level: float
+    statistic: float | None
+    factor: float
+    degrees_of_freedom: int
+    p_value: float
+    prevalence: Floats
+    warnings: tuple[Warning, ...]

@@ -1,0 +1,92 @@
+"""Which methods there are, what a version can serve, and what ``auto`` takes."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from app.core.errors import InvalidInput, MethodUnavailable
+from app.core.prevalence.source import SourceModel
+from app.estimation.request import Batch, OutputBatch, PosteriorBatch
+
+Method = Literal["cc", "pcc", "acc", "acc-qp", "em", "mle"]
+METHODS: tuple[Method, ...] = ("cc", "pcc", "acc", "acc-qp", "em", "mle")
+ALIASES: dict[str, Method] = {"bbse": "acc", "bbse+": "acc-qp", "sld": "em", "emq": "em"}
+LABEL_SCALE: frozenset[Method] = frozenset({"cc", "acc", "acc-qp"})
+"""Methods that rest on labels: their source priors are label frequencies, also where posteriors
+are used uncalibrated."""
+
+
+@dataclass(frozen=True)
+class Availability:
+    """Whether a version serves a method, on posteriors or on predicted outputs, or why not."""
+
+    method: Method
+    reason: str | None
+
+
+def availability(model: SourceModel) -> list[Availability]:
+    """What a version can do, for its page; ``reason`` is None for what is available."""
+    no_outputs: Batch = OutputBatch(np.zeros(len(model.outputs)))
+    no_rows: Batch = PosteriorBatch(np.zeros((0, len(model.classes))))
+    answers = []
+    for method in METHODS:
+        reasons = [_refusal(method, model, batch) for batch in (no_rows, no_outputs)]
+        answers.append(Availability(method, None if None in reasons else reasons[0]))
+    return answers
+
+
+def choose(model: SourceModel, batch: Batch, asked: str) -> tuple[Method, str]:
+    """The method that answers, and why; ``MethodUnavailable`` where the model cannot."""
+    if asked == "auto":
+        return _automatic(model, batch)
+    method = canonical(asked)
+    refusal = _refusal(method, model, batch)
+    if refusal is not None:
+        raise MethodUnavailable(method, refusal)
+    return method, "asked for"
+
+
+def canonical(name: str) -> Method:
+    """A method by its name or an alias of the literature."""
+    for method in METHODS:
+        if name == method:
+            return method
+    if name in ALIASES:
+        return ALIASES[name]
+    known = ", ".join(["auto", *METHODS, *ALIASES])
+    raise InvalidInput.at("/method", f"is not a method; choose one of {known}")
+
+
+def _automatic(model: SourceModel, batch: Batch) -> tuple[Method, str]:
+    if isinstance(batch, OutputBatch):
+        if model.confusion is not None:
+            return "mle", "predicted outputs with a confusion matrix"
+        return "cc", "predicted outputs without a confusion matrix: counting is all there is"
+    if model.calibration.method != "none":
+        return "mle", "posteriors with a calibrated validation set"
+    if model.confusion is not None and model.decides_outputs:
+        return (
+            "acc-qp",
+            "posteriors without calibration: the confusion matrix does not need it",
+        )
+    return "mle", "posteriors and source priors only"
+
+
+def _refusal(method: Method, model: SourceModel, batch: Batch) -> str | None:
+    """Why this model cannot serve this method on this batch, or None."""
+    outputs = isinstance(batch, OutputBatch)
+    inverts = method in ("acc", "acc-qp")
+    maximises = method in ("em", "mle")
+    if method == "pcc" and outputs:
+        return "it averages posteriors; send posteriors"
+    if method == "cc" and outputs and not set(model.classes) <= set(model.outputs):
+        return "not every class has a predicted output of its name, so it cannot be counted"
+    if inverts and not outputs and not model.decides_outputs:
+        return (
+            "the confusion matrix has outputs other than the classes, which decisions on "
+            "posteriors do not produce; send predictions or predicted_counts"
+        )
+    if model.confusion is None and (inverts or (maximises and outputs)):
+        return "the version has no confusion matrix; register one, or a validation set"
+    return None

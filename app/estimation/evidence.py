@@ -1,0 +1,196 @@
+"""What a batch says under a source model: everything that several answers need, found once."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from app.core.errors import MethodUnavailable
+from app.core.prevalence.adjust import adjust, gains_from_nothing, log_weights
+from app.core.prevalence.arrays import Floats
+from app.core.prevalence.confusion import ConfusionMatrix, decisions
+from app.core.prevalence.covariance import OutputError, SourceError, Uncertainty
+from app.core.prevalence.likelihood import Likelihood
+from app.core.prevalence.mle import MleResult, mle
+from app.core.prevalence.source import SourceModel
+from app.core.warnings import Warning
+from app.estimation.answers import Adjustment
+from app.estimation.choice import LABEL_SCALE, Method
+from app.estimation.request import Batch, OutputBatch, PosteriorBatch
+
+LOOSE = 0.05
+"""A log-likelihood that may lack this much in all (N · gap) is worth a warning."""
+
+
+@dataclass
+class Evidence:
+    """A batch under a source model. Everything is computed when first asked for, then kept."""
+
+    model: SourceModel
+    batch: Batch
+    _warnings: dict[str, Warning] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for warning in self.model.warnings:
+            self._warnings[warning.code] = warning
+        if isinstance(self.batch, PosteriorBatch) and self.batch.renormalised:
+            self.warn(
+                "renormalised",
+                f"{self.batch.renormalised} rows did not sum to 1 within 1e-6 and were rescaled",
+            )
+
+    @property
+    def said(self) -> tuple[Warning, ...]:
+        """The warnings so far."""
+        return tuple(self._warnings.values())
+
+    def warn(self, code: str, message: str) -> None:
+        """Say something once."""
+        self._warnings.setdefault(code, Warning(code, message))
+
+    @property
+    def source(self) -> Floats:
+        """The source priors of the likelihood of this kind of batch."""
+        if isinstance(self.batch, PosteriorBatch):
+            return self.model.priors
+        return self.model.output_priors
+
+    def source_of(self, method: Method | None) -> Floats:
+        """The source priors that an estimate of ``method`` compares with; None: stated priors."""
+        if method is None or method in LABEL_SCALE:
+            return self.model.output_priors
+        return self.source
+
+    @property
+    def confusion(self) -> ConfusionMatrix:
+        """The confusion matrix, where a caller made sure that there is one."""
+        assert self.model.confusion is not None
+        return self.model.confusion
+
+    @property
+    def has_likelihood(self) -> bool:
+        """Whether the rows have posteriors, of their own or through the confusion matrix."""
+        return isinstance(self.batch, PosteriorBatch) or self.model.confusion is not None
+
+    def require_likelihood(self, what: str) -> None:
+        """``MethodUnavailable`` where there is none."""
+        if not self.has_likelihood:
+            reason = "the version has no confusion matrix; register one, or send posteriors"
+            raise MethodUnavailable(f"{what} of predicted outputs", reason)
+
+    @cached_property
+    def rows(self) -> Floats:
+        """Calibrated posteriors of the rows, or P(class | output) of the outputs."""
+        if isinstance(self.batch, PosteriorBatch):
+            return self.model.calibration.apply(self.batch.posteriors)
+        joint = self.confusion.conditional * self.source
+        total = joint.sum(axis=1, keepdims=True)
+        rows = np.tile(self.source, (len(joint), 1))
+        np.divide(joint, total, out=rows, where=total > 0)
+        return rows
+
+    @cached_property
+    def likelihood(self) -> Likelihood:
+        """The likelihood of the batch; calibration is applied block by block."""
+        if isinstance(self.batch, PosteriorBatch):
+            found = Likelihood.of(
+                self.batch.posteriors, self.source, calibration=self.model.calibration
+            )
+            if self.model.validation_size is None:
+                self.warn(
+                    "uncalibrated",
+                    "posteriors are taken as calibrated at the source priors; register a "
+                    "validation set, with which they are calibrated",
+                )
+        else:
+            found = Likelihood.of_outputs(
+                self.confusion.conditional, self.source, self.batch.counts
+            )
+        if found.unsupported:
+            self.warn(
+                "unsupported-rows",
+                f"{found.unsupported:.0f} rows are impossible under the source model and were "
+                "left out of the likelihood",
+            )
+        return found
+
+    @cached_property
+    def maximum(self) -> MleResult:
+        """The certified maximum of the likelihood."""
+        found = mle(self.likelihood)
+        self.warn_if_short(found.status, found.optimality_gap)
+        return found
+
+    def warn_if_short(self, status: str, gap: float) -> None:
+        """Say so if a search ended where the log-likelihood lacks something that matters."""
+        lack = gap * self.likelihood.size
+        if lack > LOOSE:
+            self.warn(
+                "stopped-short",
+                f"the search stopped ({status}) where the log-likelihood may still lack "
+                f"{lack:.3g}; prefer mle, or lower options.tolerance",
+            )
+
+    @property
+    def uncertainty(self) -> Uncertainty | None:
+        """What is uncertain about the source: calibration and priors, or the confusion matrix."""
+        if isinstance(self.batch, OutputBatch):
+            return OutputError(self.confusion, self.batch.counts)
+        if self.model.nuisance is None:
+            return None
+        return SourceError(self.model.nuisance, self.model.calibration)
+
+    @cached_property
+    def output_counts(self) -> Floats:
+        """Counts of the J predicted outputs; decisions are on raw posteriors."""
+        if isinstance(self.batch, OutputBatch):
+            return self.batch.counts
+        decided = decisions(self.batch.posteriors)
+        counts = np.bincount(decided, minlength=len(self.model.classes))
+        return counts.astype(np.float64)
+
+    @property
+    def class_counts(self) -> Floats:
+        """Counts of decisions by class; NaN for a class that no output is named after."""
+        if isinstance(self.batch, PosteriorBatch) or self.model.decides_outputs:
+            return self.output_counts
+        named = dict(zip(self.model.outputs, self.output_counts, strict=True))
+        return np.array([named.get(name, np.nan) for name in self.model.classes])
+
+    @property
+    def counted(self) -> Floats | None:
+        """Class shares by counting what was decided to be in a class; None if nothing was."""
+        counts = self.class_counts
+        total = np.nansum(counts)
+        return counts / total if total > 0 else None
+
+    def log_offsets(self, source: Floats, prevalence: Floats) -> Floats | None:
+        """ln(p_k / p0_k); None where a class of zero source prior has a share."""
+        if gains_from_nothing(source, prevalence):
+            return None
+        return log_weights(source, prevalence)
+
+    def adjustment(self, source: Floats, prevalence: Floats) -> Adjustment | None:
+        """What to apply to raw posteriors; None as for ``log_offsets``."""
+        offsets = self.log_offsets(source, prevalence)
+        if offsets is None:
+            return None
+        calibration = self.model.calibration
+        return Adjustment(calibration.scale, calibration.bias + offsets, calibration.floor)
+
+    def adjusted(self, source: Floats, target: Floats) -> Floats:
+        """Adjusted posteriors of the rows; of the outputs for bare counts."""
+        self.require_likelihood("posteriors")
+        if gains_from_nothing(source, target):
+            reason = "a class whose source prior is zero cannot be given a share"
+            raise MethodUnavailable("adjusting posteriors to these priors", reason)
+        adjusted, impossible = adjust(self.rows, source, target)
+        if isinstance(self.batch, OutputBatch) and self.batch.codes is not None:
+            adjusted = adjusted[self.batch.codes]
+        if impossible:
+            self.warn(
+                "impossible-rows",
+                f"{impossible} rows have all their mass on classes of zero target prior; they "
+                "got the target priors",
+            )
+        return adjusted

@@ -1,0 +1,79 @@
+"""A batch, and what is asked of it."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from app.core.prevalence.arrays import Codes, Floats
+from app.core.prevalence.covariance import Of
+
+
+@dataclass(frozen=True)
+class PosteriorBatch:
+    """N rows of raw posteriors, checked; ``renormalised`` of them were rescaled."""
+
+    posteriors: Floats
+    renormalised: int = 0
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return len(self.posteriors)
+
+
+@dataclass(frozen=True)
+class OutputBatch:
+    """N predicted outputs as J counts, in the order of the version's outputs.
+
+    ``codes``: the output of each row where the batch came as labels, None for bare counts.
+    """
+
+    counts: Floats
+    codes: Codes | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return int(self.counts.sum())
+
+
+Batch = PosteriorBatch | OutputBatch
+
+
+@dataclass(frozen=True)
+class EmOptions:
+    """When EM stops."""
+
+    tolerance: float = 1e-6
+    max_iterations: int = 1000
+
+
+@dataclass(frozen=True)
+class ShiftOptions:
+    """What counts as a detected shift, and what the statistic is compared with."""
+
+    significance: float = 0.05
+    minimum_effect: float = 0.0
+    reference: Literal["auto", "chi-square", "scaled-chi-square", "bootstrap"] = "auto"
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class IntervalOptions:
+    """Which intervals: ``auto`` takes what suits the method."""
+
+    level: float = 0.95
+    method: Literal["auto", "wald", "profile", "bootstrap"] = "auto"
+    of: Of = "population"
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of a batch. ``interval`` None: no intervals."""
+
+    method: str = "auto"
+    em: EmOptions = EmOptions()
+    shift: ShiftOptions = ShiftOptions()
+    interval: IntervalOptions | None = None
+    trace: bool = False
+    posteriors: bool = False

@@ -1,0 +1,118 @@
+"""One solver per method, all from the same evidence."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from app.core.errors import InvalidInput, MethodUnavailable
+from app.core.prevalence.arrays import Floats
+from app.core.prevalence.confusion import Inversion, acc, acc_qp
+from app.core.prevalence.em import em
+from app.estimation.answers import Diagnostics
+from app.estimation.choice import Method
+from app.estimation.evidence import Evidence
+from app.estimation.request import Request
+
+MOST_WORK = 2e10
+"""Most numbers, N · C · max_iterations, that a longer EM than usual may go through."""
+MOST_TRACE = 1_000_000
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Shares on the simplex, and how far to trust them."""
+
+    prevalence: Floats
+    diagnostics: Diagnostics
+    trace: Floats | None = None
+
+
+def solve(evidence: Evidence, method: Method, request: Request) -> Solution:
+    """The estimate of ``method``."""
+    return _SOLVERS[method](evidence, request)
+
+
+def _cc(evidence: Evidence, request: Request) -> Solution:
+    counted = evidence.counted
+    if counted is None:
+        raise MethodUnavailable("cc", "no row of the batch was predicted to be in a class")
+    _warn_uncorrected(evidence)
+    return Solution(counted, Diagnostics("converged"))
+
+
+def _pcc(evidence: Evidence, request: Request) -> Solution:
+    _warn_uncorrected(evidence)
+    return Solution(evidence.rows.mean(axis=0), Diagnostics("converged"))
+
+
+def _warn_uncorrected(evidence: Evidence) -> None:
+    message = "counting carries the source priors into the estimate; prefer a corrected method"
+    evidence.warn("uncorrected", message)
+
+
+def _inverted(
+    solver: Callable[[Floats, Floats, Floats], Inversion], evidence: Evidence, request: Request
+) -> Solution:
+    counts = evidence.output_counts
+    shares = counts / counts.sum()
+    result = solver(evidence.confusion.conditional, shares, evidence.model.output_priors)
+    _warn_unidentified(evidence, result.unidentified)
+    if result.status != "converged":
+        message = f"the solver reports {result.status}; do not rely on this estimate"
+        evidence.warn("solver", message)
+    if result.inadmissible:
+        message = (
+            "the linear solution leaves the simplex and was clipped and rescaled; "
+            "diagnostics.raw has it"
+        )
+        evidence.warn("inadmissible", message)
+    diagnostics = Diagnostics(
+        result.status,
+        optimality_gap=result.optimality_gap,
+        raw=result.raw,
+        inadmissible=None if result.raw is None else result.inadmissible,
+    )
+    return Solution(result.prevalence, diagnostics)
+
+
+def _iterated(evidence: Evidence, request: Request) -> Solution:
+    options = request.em
+    numbers = evidence.likelihood.census.rows * len(evidence.source) * options.max_iterations
+    if numbers > MOST_WORK and options.max_iterations > 1000:
+        message = "allows too much work on a batch of this size; prefer the method mle"
+        raise InvalidInput.at("/options/max_iterations", message)
+    if request.trace and options.max_iterations * len(evidence.source) > MOST_TRACE:
+        message = "allows too long a trace for this many classes; lower it"
+        raise InvalidInput.at("/options/max_iterations", message)
+    result = em(evidence.likelihood, options.tolerance, options.max_iterations, request.trace)
+    evidence.warn_if_short(result.status, result.optimality_gap)
+    _warn_unidentified(evidence, evidence.maximum.undetermined)
+    diagnostics = Diagnostics(result.status, result.iterations, result.optimality_gap, result.gain)
+    return Solution(result.prevalence, diagnostics, result.trace)
+
+
+def _maximised(evidence: Evidence, request: Request) -> Solution:
+    result = evidence.maximum
+    _warn_unidentified(evidence, result.undetermined)
+    diagnostics = Diagnostics(result.status, result.iterations, result.optimality_gap, result.gain)
+    return Solution(result.prevalence, diagnostics)
+
+
+def _warn_unidentified(evidence: Evidence, positions: tuple[int, ...]) -> None:
+    if positions:
+        names = ", ".join(evidence.model.classes[k] for k in positions)
+        evidence.warn(
+            "not-identifiable",
+            f"this batch cannot tell the shares of {names} apart; of the answers that fit equally "
+            "well, the one nearest to the source priors is given",
+        )
+
+
+_SOLVERS: dict[Method, Callable[[Evidence, Request], Solution]] = {
+    "cc": _cc,
+    "pcc": _pcc,
+    "acc": partial(_inverted, acc),
+    "acc-qp": partial(_inverted, acc_qp),
+    "em": _iterated,
+    "mle": _maximised,
+}

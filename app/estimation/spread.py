@@ -1,0 +1,141 @@
+"""Intervals: which kind suits which method."""
+
+import numpy as np
+from scipy.special import betaincinv, ndtri
+
+from app.core.errors import MethodUnavailable
+from app.core.prevalence import bootstrap
+from app.core.prevalence.arrays import Floats
+from app.core.prevalence.bootstrap import Replicates
+from app.core.prevalence.covariance import SourceError
+from app.core.prevalence.intervals import likelihood_intervals
+from app.core.prevalence.likelihood import Likelihood
+from app.core.prevalence.mle import mle
+from app.estimation.answers import IntervalAnswer, IntervalMethod
+from app.estimation.choice import Method
+from app.estimation.evidence import Evidence
+from app.estimation.request import IntervalOptions, PosteriorBatch
+from app.estimation.solve import Solution
+
+MOST_CELLS = 100_000_000
+"""Most numbers, replicates × J × C, of redrawn confusion matrices."""
+
+
+def interval(
+    evidence: Evidence, method: Method, solution: Solution, options: IntervalOptions
+) -> IntervalAnswer | None:
+    """Intervals for the shares that ``method`` estimated.
+
+    Of the likelihood's maximum for em and mle; by the bootstrap for acc and acc-qp; exact
+    binomial for cc, whose interval is for the counted share; Wald's for pcc. ``MethodUnavailable``
+    for a kind that a method has not; None, with a warning, where it would cost too much.
+    """
+    kind = options.method
+    if method in ("em", "mle"):
+        return (
+            _bootstrapped(evidence, method, options)
+            if kind == "bootstrap"
+            else _likely(evidence, options)
+        )
+    if options.of == "batch":
+        raise MethodUnavailable("an interval of the batch's own shares", "only em and mle have it")
+    if kind == "profile":
+        raise MethodUnavailable("a profile interval", f"{method} has no likelihood")
+    if method == "cc" and kind == "auto":
+        return _binomial(evidence, options)
+    if method == "pcc" and kind in ("auto", "wald"):
+        return _mean(evidence, solution, options)
+    if kind == "wald":
+        raise MethodUnavailable("Wald's interval", f"{method} has the bootstrap")
+    return _bootstrapped(evidence, method, options)
+
+
+def _likely(evidence: Evidence, options: IntervalOptions) -> IntervalAnswer:
+    kind = options.method
+    assert kind != "bootstrap"
+    found = likelihood_intervals(
+        evidence.likelihood,
+        evidence.maximum,
+        options.level,
+        options.of,
+        kind,
+        evidence.uncertainty,
+    )
+    if found.approximate:
+        message = "ends near zero come from a quadratic approximation: the batch is large"
+        evidence.warn("approximate-interval", message)
+    named: IntervalMethod = "likelihood" if kind == "auto" else kind
+    return IntervalAnswer(found.lower, found.upper, options.level, named, options.of)
+
+
+def _binomial(evidence: Evidence, options: IntervalOptions) -> IntervalAnswer:
+    """Clopper and Pearson's interval of each counted share."""
+    counts = evidence.class_counts
+    N, tail = counts.sum(), (1 - options.level) / 2
+    lower = np.zeros(len(counts))
+    upper = np.ones(len(counts))
+    some, short = counts > 0, counts < N
+    lower[some] = betaincinv(counts[some], N - counts[some] + 1, tail)
+    upper[short] = betaincinv(counts[short] + 1, N - counts[short], 1 - tail)
+    return IntervalAnswer(lower, upper, options.level, "exact-binomial", options.of)
+
+
+def _mean(evidence: Evidence, solution: Solution, options: IntervalOptions) -> IntervalAnswer:
+    rows = evidence.rows
+    reach = ndtri(0.5 + options.level / 2) * rows.std(axis=0) / np.sqrt(len(rows))
+    lower = np.maximum(solution.prevalence - reach, 0.0)
+    upper = np.minimum(solution.prevalence + reach, 1.0)
+    return IntervalAnswer(lower, upper, options.level, "wald", options.of)
+
+
+def _bootstrapped(
+    evidence: Evidence, method: Method, options: IntervalOptions
+) -> IntervalAnswer | None:
+    if options.of == "batch":
+        reason = "a bootstrap is of the population; ask for wald or profile"
+        raise MethodUnavailable("a bootstrap interval of the batch's own shares", reason)
+    replicates = _replicates(evidence, method, options.seed)
+    if replicates is None:
+        message = f"a bootstrap of {method} would take too long at this size; no interval is given"
+        evidence.warn("no-interval", message)
+        return None
+    found = replicates.intervals(options.level)
+    return IntervalAnswer(
+        found.lower,
+        found.upper,
+        options.level,
+        "bootstrap",
+        options.of,
+        replicates.seed,
+        len(replicates.shares),
+    )
+
+
+def _replicates(evidence: Evidence, method: Method, seed: int) -> Replicates | None:
+    batch = evidence.batch
+    if method == "cc":
+        return bootstrap.counted(evidence.class_counts, seed)
+    if method == "pcc":
+        return bootstrap.averaged(evidence.rows, seed)
+    if method in ("em", "mle") and isinstance(batch, PosteriorBatch):
+        if bootstrap.too_large(evidence.likelihood):
+            return None
+        source = evidence.uncertainty
+        known = source if isinstance(source, SourceError) else None
+        return bootstrap.maximised(evidence.likelihood, evidence.maximum, seed, known)
+    cells = bootstrap.REPLICATES * evidence.confusion.counts.size
+    if cells > MOST_CELLS:
+        return None
+    many = {"acc": bootstrap.acc_many, "acc-qp": bootstrap.acc_qp_many}.get(method, _mle_many)
+    priors = evidence.model.output_priors
+    return bootstrap.inverted(many, evidence.confusion, evidence.output_counts, priors, seed)
+
+
+def _mle_many(conditional: Floats, shares: Floats, source: Floats) -> Floats:
+    """Maximum likelihood of B problems, B × C; M is B × J × C, v is B × J."""
+    return np.array(
+        [
+            mle(Likelihood.of_outputs(M, source, v)).prevalence
+            for M, v in zip(conditional, shares, strict=True)
+        ]
+    )

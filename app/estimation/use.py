@@ -1,0 +1,226 @@
+"""The four questions."""
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import chdtrc
+
+from app.core.errors import MethodUnavailable
+from app.core.prevalence import identifiability, two_sample
+from app.core.prevalence.arrays import Floats
+from app.core.prevalence.covariance import covariance
+from app.core.prevalence.false_alarms import raw_false_alarm_rate
+from app.core.prevalence.likelihood import Likelihood
+from app.core.prevalence.shift import Reference, ShiftTest, likelihood_ratio_test, replaced
+from app.core.prevalence.source import SourceModel
+from app.estimation.answers import AdjustedRows, Estimate, RegionAnswer, ShiftAnswer
+from app.estimation.choice import choose
+from app.estimation.evidence import Evidence
+from app.estimation.request import Batch, PosteriorBatch, Request
+from app.estimation.solve import solve
+from app.estimation.spread import interval
+
+Null = Callable[[float, int], Floats | None]
+"""Statistics of the shift test without a shift (``two_sample.null_statistics``), by batch size
+and seed; None if the version has too many validation rows."""
+
+
+def estimate(
+    model: SourceModel, batch: Batch, request: Request, null: Null | None = None
+) -> Estimate:
+    """Estimate the class shares of the population that ``batch`` comes from."""
+    evidence = Evidence(model, batch)
+    method, reason = choose(model, batch, request.method)
+    solution = solve(evidence, method, request)
+    p, source = solution.prevalence, evidence.source_of(method)
+    shift = _shift(evidence, p, source, request, null) if evidence.has_likelihood else None
+    if shift is None:
+        evidence.warn("no-shift-test", "predicted outputs need a confusion matrix for a shift test")
+    if request.trace and solution.trace is None:
+        message = f"{method} does not iterate from the source priors; em has a trace"
+        evidence.warn("no-trace", message)
+    spread = None
+    if request.interval is not None:
+        spread = interval(evidence, method, solution, request.interval)
+    return Estimate(
+        method=method,
+        reason=reason,
+        size=batch.size,
+        source=source,
+        counted=evidence.counted,
+        prevalence=p,
+        log_offsets=evidence.log_offsets(source, p),
+        interval=spread,
+        adjustment=evidence.adjustment(source, p),
+        shift=shift,
+        diagnostics=solution.diagnostics,
+        posteriors=evidence.adjusted(source, p) if request.posteriors else None,
+        trace=solution.trace,
+        warnings=evidence.said,
+    )
+
+
+def adjust_batch(
+    model: SourceModel, batch: Batch, target: Floats | None, request: Request
+) -> AdjustedRows:
+    """Adjust the rows to ``target`` priors or, without them, to the estimate of these rows."""
+    evidence = Evidence(model, batch)
+    evidence.require_likelihood("posteriors")
+    method = None
+    if target is None:
+        method, _ = choose(model, batch, request.method)
+        target = solve(evidence, method, request).prevalence
+    source = evidence.source_of(method)
+    adjusted = evidence.adjusted(source, target)
+    return AdjustedRows(adjusted, source, target, method, evidence.said)
+
+
+def compare_priors(
+    model: SourceModel, batch: Batch, request: Request, null: Null | None = None
+) -> ShiftAnswer:
+    """Test whether the priors of the batch's population differ from the source's."""
+    evidence = Evidence(model, batch)
+    evidence.require_likelihood("a shift test")
+    solution = solve(evidence, "mle", request)
+    shift = _shift(evidence, solution.prevalence, evidence.source, request, null)
+    return ShiftAnswer(batch.size, shift, solution.diagnostics, evidence.said)
+
+
+def check_region(model: SourceModel, batch: Batch, priors: Floats, level: float) -> RegionAnswer:
+    """Whether ``priors`` lie in the likelihood-ratio region of the batch at ``level``.
+
+    The uncertainty of the source scales the statistic by (δᵀΣ⁺δ) / (δᵀS⁺δ), δ = priors − p̂, Σ the
+    covariance of p̂ with it and S without.
+    """
+    evidence = Evidence(model, batch)
+    evidence.require_likelihood("a region test")
+    likelihood, top = evidence.likelihood, evidence.maximum
+    lack = top.gain - likelihood.gain(priors) if likelihood.size else 0.0
+    factor = _factor(evidence, priors - top.prevalence)
+    degrees = _degrees_of_freedom(evidence, likelihood)
+    statistic = 2 * likelihood.size * max(lack, 0.0) * factor
+    p_value = 1.0 if degrees == 0 and np.isfinite(statistic) else 0.0
+    if degrees > 0:
+        p_value = float(chdtrc(degrees, statistic))
+    return RegionAnswer(
+        size=batch.size,
+        inside=p_value > 1 - level,
+        level=level,
+        statistic=statistic if np.isfinite(statistic) else None,
+        factor=factor,
+        degrees_of_freedom=degrees,
+        p_value=p_value,
+        prevalence=top.prevalence,
+        warnings=evidence.said,
+    )
+
+
+def _factor(evidence: Evidence, change: Floats) -> float:
+    source = evidence.uncertainty
+    if source is None or not change.any() or evidence.likelihood.size == 0:
+        return 1.0
+    likelihood, top = evidence.likelihood, evidence.maximum
+    hessian = likelihood.hessian(top.prevalence)[0]
+    free = likelihood.source > 0
+    spread = covariance(likelihood, top.prevalence, hessian, free, source)
+    alone, total = (
+        float(change @ np.linalg.pinv(matrix, rcond=1e-10, hermitian=True) @ change)
+        for matrix in (spread.target, spread.total)
+    )
+    return min(total / alone, 1.0) if alone > 0 else 1.0
+
+
+def _shift(
+    evidence: Evidence, prevalence: Floats, source: Floats, request: Request, null: Null | None
+) -> ShiftTest:
+    """The test at the likelihood's maximum; the effect size is that of ``prevalence``."""
+    options, likelihood = request.shift, evidence.likelihood
+    reference = _reference(evidence, request, null)
+    test = likelihood_ratio_test(
+        evidence.maximum.gain,
+        likelihood.size,
+        _degrees_of_freedom(evidence, likelihood),
+        0.5 * float(np.abs(prevalence - source).sum()),
+        None if reference == "chi-square" else _source_rows(evidence),
+        options.significance,
+        options.minimum_effect,
+        _raw_rate(evidence, options.significance),
+    )
+    if reference == "bootstrap":
+        return _resampled(evidence, test, options.seed, null)
+    return test
+
+
+def _reference(evidence: Evidence, request: Request, null: Null | None) -> Reference:
+    asked = request.shift.reference
+    available = _source_rows(evidence) is not None
+    if asked in ("scaled-chi-square", "bootstrap") and not available:
+        reason = "the version has no validation set; register one"
+        raise MethodUnavailable(f"the {asked} reference", reason)
+    if asked == "bootstrap" and not isinstance(evidence.batch, PosteriorBatch):
+        reason = "predicted outputs have the scaled-chi-square reference"
+        raise MethodUnavailable("the bootstrap reference", reason)
+    if asked == "chi-square" or not available:
+        evidence.warn(
+            "raw-shift-test",
+            "the test takes the source priors and the calibration as exact; a slightly "
+            "miscalibrated classifier alarms on every large batch. Register a validation set",
+        )
+        return "chi-square"
+    if asked == "auto" and null is not None and _at_the_boundary(evidence):
+        evidence.warn(
+            "boundary-source",
+            "a source prior is within two standard errors of zero, where chi-square is too "
+            "cautious; the test was made by resampling the validation set",
+        )
+        return "bootstrap"
+    return "bootstrap" if asked == "bootstrap" else "scaled-chi-square"
+
+
+def _source_rows(evidence: Evidence) -> float | None:
+    """The n rows behind the source priors."""
+    if isinstance(evidence.batch, PosteriorBatch):
+        return evidence.model.validation_size
+    return evidence.model.output_validation_size
+
+
+def _at_the_boundary(evidence: Evidence) -> bool:
+    """Whether p0_k is within two standard errors of p̂_k (at p0) from zero, for some k."""
+    n = evidence.model.validation_size
+    if not isinstance(evidence.batch, PosteriorBatch) or n is None:
+        return False
+    if n > two_sample.MOST_ROWS or evidence.likelihood.size == 0:
+        return False
+    source, known = evidence.source, evidence.source > 0
+    hessian = evidence.likelihood.hessian(source)[0]
+    if identifiability.null_directions(hessian, known).shape[1] > 0:
+        return False
+    spread = covariance(evidence.likelihood, source, hessian, known)
+    return bool((source[known] < 2 * spread.standard_errors[known]).any())
+
+
+def _resampled(evidence: Evidence, test: ShiftTest, seed: int, null: Null | None) -> ShiftTest:
+    drawn = None if null is None else null(evidence.likelihood.size, seed)
+    if drawn is None:
+        reason = f"it needs the validation rows, at most {two_sample.MOST_ROWS} of them"
+        raise MethodUnavailable("the bootstrap reference", reason)
+    return replaced(test, two_sample.p_value(test.statistic, drawn), seed, len(drawn))
+
+
+def _raw_rate(evidence: Evidence, significance: float) -> float | None:
+    model = evidence.model
+    if not isinstance(evidence.batch, PosteriorBatch):
+        return None
+    if model.mean_gap is None or model.second_moment is None:
+        return None
+    size = evidence.likelihood.size
+    return raw_false_alarm_rate(model.mean_gap, model.second_moment, size, significance)
+
+
+def _degrees_of_freedom(evidence: Evidence, likelihood: Likelihood) -> int:
+    """Rank of the information; for outputs rank M − 1, whichever outputs occurred."""
+    if isinstance(evidence.batch, PosteriorBatch):
+        return identifiability.degrees_of_freedom(likelihood)
+    outputs = np.ones(len(evidence.model.outputs))
+    everything = Likelihood.of_outputs(evidence.confusion.conditional, evidence.source, outputs)
+    return identifiability.degrees_of_freedom(everything)

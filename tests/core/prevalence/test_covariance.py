@@ -1,0 +1,89 @@
+"""The source's effect against finite differences, its covariance against simulation."""
+
+import numpy as np
+
+from app.core.prevalence.arrays import Floats
+from app.core.prevalence.calibration import Calibration, bcts
+from app.core.prevalence.confusion import ConfusionMatrix
+from app.core.prevalence.covariance import OutputError, SourceError, inverse_hessian
+from app.core.prevalence.likelihood import Likelihood
+from app.core.prevalence.mle import mle
+from app.core.prevalence.nuisance import nuisance_covariance
+from benchmarks.coverage import Setting, draw
+
+SETTING = Setting("", (0.5, 0.3, 0.2), (0.2, 0.3, 0.5), 400, 1.5, 0, overconfidence=2.0)
+
+
+def test_the_effect_of_calibration_and_priors() -> None:
+    rng = np.random.default_rng(0)
+    labels, rows = draw(rng, SETTING, SETTING.source, 500)
+    _, batch = draw(rng, SETTING, SETTING.target, 400)
+    calibration = bcts(rows, labels)
+    priors = np.bincount(labels) / 500
+
+    def solve(scale: float, shift: Floats) -> Floats:
+        moved = Calibration("bcts", calibration.scale + scale, calibration.bias + shift, 1e-300)
+        return mle(Likelihood.of(batch, priors, calibration=moved), 1e-14).prevalence
+
+    likelihood = Likelihood.of(batch, priors, calibration=calibration)
+    top = mle(likelihood).prevalence
+    assert (top > 0).all()
+    inverse = inverse_hessian(likelihood.hessian(top)[0], top > 0)
+    error = SourceError(np.eye(4), calibration)
+    effect = error.effect(likelihood, top, inverse)
+    h, zero = 1e-5, np.zeros(3)
+    np.testing.assert_allclose(
+        effect[:, 0], (solve(h, zero) - solve(-h, zero)) / (2 * h), atol=1e-5
+    )
+    for k in range(3):
+        step = h * np.eye(3)[k]
+        numeric = (solve(0.0, step) - solve(0.0, -step)) / (2 * h)
+        np.testing.assert_allclose(effect[:, k + 1], numeric, atol=1e-5)
+
+
+def test_the_covariance_of_calibration_and_priors() -> None:
+    fits, predicted = [], []
+    rng = np.random.default_rng(1)
+    for _ in range(800):
+        labels, rows = draw(rng, SETTING, SETTING.source, 2000)
+        calibration = bcts(rows, labels)
+        priors = np.bincount(labels, minlength=3) / 2000
+        beta = calibration.bias - np.log(priors)
+        fits.append(np.concatenate([[calibration.scale], beta - beta.mean()]))
+        covariance = nuisance_covariance(rows, labels, calibration, priors)
+        centre = np.eye(4)
+        centre[1:, 1:] -= 1 / 3
+        predicted.append(centre @ covariance @ centre.T)
+    simulated = np.cov(np.array(fits).T)
+    scale = np.sqrt(np.outer(simulated.diagonal(), simulated.diagonal()))
+    np.testing.assert_allclose(np.mean(predicted, axis=0) / scale, simulated / scale, atol=0.2)
+
+
+def test_the_covariance_of_mean_posteriors() -> None:
+    rng = np.random.default_rng(2)
+    labels, rows = draw(rng, SETTING, SETTING.source, 5000)
+    priors = rows.mean(axis=0)
+    found = nuisance_covariance(rows, labels, Calibration.identity(3), priors)
+    expected = np.cov(rows.T, bias=True) / 5000 / np.outer(priors, priors)
+    np.testing.assert_allclose(found[1:, 1:], expected, rtol=1e-9)
+    np.testing.assert_array_equal(found[0], 0)
+
+
+def test_the_effect_of_the_confusion_matrix_against_simulation() -> None:
+    counts = np.array([[400.0, 60, 40], [50, 300, 50], [30, 20, 150]])
+    batch = np.array([500.0, 300, 400])
+    confusion = ConfusionMatrix(counts)
+    source = np.full(3, 1 / 3)
+    likelihood = Likelihood.of_outputs(confusion.conditional, source, batch)
+    top = mle(likelihood).prevalence
+    inverse = inverse_hessian(likelihood.hessian(top)[0], top > 0)
+    found = OutputError(confusion, batch).of_shares(likelihood, top, inverse)
+    rng = np.random.default_rng(3)
+    drawn = []
+    for _ in range(2000):
+        rows = [rng.multinomial(int(row.sum()), row / row.sum()) for row in counts]
+        M = ConfusionMatrix(np.array(rows, float)).conditional
+        drawn.append(mle(Likelihood.of_outputs(M, source, batch)).prevalence)
+    simulated = np.cov(np.array(drawn).T)
+    scale = np.sqrt(np.outer(simulated.diagonal(), simulated.diagonal()))
+    np.testing.assert_allclose(found / scale, simulated / scale, atol=0.12)
