@@ -77,7 +77,8 @@ def _once(
     for name, value in payload.query:
         state.update(f"{name}={value}&".encode())
     state.update(payload.body)
-    route = f"{request.method} {request.url.path}"
+    # The path as it came, percent-encoded: plain ASCII whatever it stands for.
+    route = f"{request.method} {request.scope['raw_path'].decode('latin-1')}"
     return Once(request.app.state.store, route, idempotency_key, state.hexdigest())
 
 
