@@ -95,7 +95,7 @@ def _newton(
     """Minimise mean log-loss + penalty (t − 1)² / 2N over θ = (t, b), damped Newton steps.
 
     The scores are divided by their spread while fitting, which makes θ well scaled whatever
-    the classifier's confidence. Without a penalty the search ends as soon as the scale turns out
+    the classifier's confidence. A first fit without a penalty ends as soon as the scale turns out
     not to be determined.
     """
     n, classes = logs.shape
@@ -128,7 +128,7 @@ def _newton(
         hessian[0, 0] += ridge
         gradient[0] = mean_score - scored + ridge * (theta[0] - spread)
         gradient[1:] = share @ fitted - frequency
-        if penalty == 0 and not _scale_is_determined(hessian, theta[0], n):
+        if penalty == 0 and start is None and not _scale_is_determined(hessian, theta[0], n):
             determined = False
             break
         step = -_solve(hessian, gradient)
