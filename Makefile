@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PRIORSHIFT_DATABASE_URL ?= sqlite:///var/priorshift.db
 
-.PHONY: demo run test lint format clean
+.PHONY: demo run test lint format fuzz-likelihood clean
 
 demo: $(VENV)/installed
 	$(BIN)/priorshift demo
@@ -30,6 +30,9 @@ $(VENV)/installed: requirements.lock requirements-dev.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
+
+fuzz-likelihood: $(VENV)/installed
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fuzz_likelihood --problems 40000
 
 clean:
 	rm -rf $(VENV) var

@@ -14,6 +14,8 @@ from app.core.prevalence.arrays import Floats
 from app.core.prevalence.likelihood import Likelihood
 from app.core.prevalence.nonnegative_qp import nonnegative_qp
 
+HOPELESS = 100.0
+"""A start with more than this gap is mixed with the source priors."""
 EM_STEPS = 5
 """At most this many at the start, while the gap is above one."""
 LENGTHS = (1.0, 0.97, 0.85, 0.6, 0.35, 0.15, 0.05, 1e-2, 1e-3, 1e-5)
@@ -91,9 +93,9 @@ class Climb:
         return point
 
     def _start(self, p: Floats) -> Point:
-        """EM steps while the gap is above one; from the source priors where p has no density."""
+        """EM steps while the gap is above one, after a retreat from where a row has no density."""
         point = self.evaluate(p)
-        if point.gap == np.inf:
+        if point.gap > HOPELESS:
             point = self.evaluate(0.5 * (p + self.likelihood.source))
         for _ in range(EM_STEPS):
             if point.gap <= 1.0:
