@@ -31,8 +31,9 @@ class Blocks:
     """N × C ``rows`` (an array, or a re-readable iterable of arrays) and their ``weights``.
 
     ``weights``: N numbers, or arrays along the chunks; None for all one. ``columns``: positions
-    of the K columns to keep, None for all. ``tidy``: leave out rows without mass on these
-    columns or without weight, and rescale the others to mass one.
+    of the K columns to keep, None for all. ``calibration``: its powers are taken, without
+    e^bias. ``tidy``: leave out rows without mass on these columns or without weight, and rescale
+    the others to mass one.
     """
 
     rows: AnyFloats | Iterable[AnyFloats]
@@ -107,7 +108,7 @@ class Blocks:
             block = buffer[: len(rows)]
             np.copyto(block, rows)
         if self.calibration is not None:
-            block = self.calibration.apply(block)
+            block = self.calibration.powers(block)
         if self.columns is not None:
             block = block[:, self.columns]
         w: Floats | None = None if weights is None else weights.astype(np.float64, copy=False)

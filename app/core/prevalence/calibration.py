@@ -17,6 +17,8 @@ from app.core.prevalence.arrays import Codes, Floats
 Method = Literal["bcts", "none"]
 
 SMALLEST = 1e-300
+SAFE_EXPONENT = 200.0
+"""The largest of C probabilities is at least 1/C; its power is then above e to minus this."""
 MAX_ITERATIONS = 100
 SLOPE_INFORMATION = 0.1
 """Below this information on the relative size of the scaled scores, t is not determined."""
@@ -50,6 +52,19 @@ class Calibration:
         if self.method == "none":
             return posteriors
         return _softmax(self.scale * log_scores(posteriors, self.floor) + self.bias)
+
+    def powers(self, posteriors: Floats) -> Floats:
+        """max(g, floor)^scale, N × C: calibrated posteriors but for e^bias and a factor per row.
+
+        A likelihood needs no more than that.
+        """
+        logs = np.maximum(posteriors, self.floor)
+        np.log(logs, out=logs)
+        logs *= self.scale
+        if self.scale * np.log(posteriors.shape[1]) > SAFE_EXPONENT:
+            logs -= logs.max(axis=1, keepdims=True)
+        np.exp(logs, out=logs)
+        return logs
 
 
 def bcts(posteriors: Floats, labels: Codes) -> Calibration:

@@ -32,8 +32,8 @@ class Census:
     """What one look at the row sums tells.
 
     ``rows``: their number; ``size``: weight of the informative rows; ``unsupported``: weight
-    of the others; ``log_mass``: weighted sum of ln Σ_k g_ik; ``tidy``: no row has to be left
-    out or rescaled.
+    of the others; ``log_mass``: weighted sum of ln Σ_k g_ik, which makes ℓ(p0) zero; ``tidy``:
+    no row has to be left out or rescaled.
     """
 
     rows: int
@@ -116,29 +116,39 @@ class Likelihood:
         return np.flatnonzero(self.source > 0)
 
     @cached_property
+    def factors(self) -> Floats:
+        """e^bias of the calibration, which the blocks lack; K values."""
+        calibration = self.blocks.calibration
+        if calibration is None:
+            return np.ones(len(self.known))
+        factors: Floats = np.exp(calibration.bias[self.known])
+        return factors
+
+    @cached_property
+    def ratio(self) -> Floats:
+        """What makes r_ik, up to a factor per row, of an entry of a block; K values."""
+        ratio: Floats = self.factors / self.source[self.known]
+        return ratio
+
+    @cached_property
     def census(self) -> Census:
         """Counts and weights, from one pass over the row sums."""
-        rows, total, size, log_mass, lowest, every = 0, 0.0, 0.0, 0.0, np.inf, True
-        ones = np.ones(len(self.known))
+        rows, total, size, log_mass, tidy = 0, 0.0, 0.0, 0.0, True
         for block, weights in self.blocks:
-            mass = block @ ones
+            mass = block @ self.factors
             rows += len(mass)
-            total += len(mass) if weights is None else float(weights.sum())
-            least, most = float(mass.min(initial=1.0)), float(mass.max(initial=1.0))
-            if least == 0 or (weights is not None and not weights.all()):
-                every = False
+            total += _weight(mass, weights)
+            if mass.min(initial=1.0) < SAFE_MASS or (weights is not None and not weights.all()):
+                tidy = False
                 useful = mass > 0 if weights is None else (mass > 0) & (weights > 0)
                 mass = mass[useful]
                 weights = None if weights is None else weights[useful]
-            lowest = min(lowest, least)
-            size += len(mass) if weights is None else float(weights.sum())
-            if max(most - 1.0, 1.0 - least) > FIRST_ORDER:
-                np.log(mass, out=mass)
-            else:
-                mass -= 1.0
-            log_mass += float(mass.sum() if weights is None else weights @ mass)
-        tidy = every and lowest >= SAFE_MASS
-        return Census(rows, size, total - size, log_mass if tidy else 0.0, tidy)
+            size += _weight(mass, weights)
+            log_mass += _log_sum(mass, weights)
+        if not tidy:
+            tidied = self.blocks.tidied()
+            log_mass = sum(_log_sum(block @ self.factors, weights) for block, weights in tidied)
+        return Census(rows, size, total - size, log_mass, tidy)
 
     @cached_property
     def informative(self) -> Blocks:
@@ -201,19 +211,14 @@ class Likelihood:
                     total[i] += logs.sum() if weights is None else weights @ logs
         return total / self.size
 
-    @cached_property
-    def _inverse_source(self) -> Floats:
-        inverse: Floats = 1.0 / self.source[self.known]
-        return inverse
-
     def _inside(self, p: Floats) -> Floats:
         """From priors of all classes to x = p / p0 of the known ones."""
-        inverse = self._inverse_source
-        return inverse * (p if len(inverse) == len(p) else p[self.known])
+        ratio = self.ratio
+        return ratio * (p if len(ratio) == len(p) else p[self.known])
 
     def _outside(self, total: Floats) -> Floats:
         """From a sum over rows in x, known classes, to a mean in p, all classes."""
-        within = total * (self._inverse_source / self.size)
+        within = total * (self.ratio / self.size)
         if len(within) == len(self.source):
             return within
         m = np.zeros(len(self.source))
@@ -222,10 +227,22 @@ class Likelihood:
 
     def _outside_square(self, total: Floats) -> Floats:
         """The same for a sum of K × K products."""
-        inverse = self._inverse_source
-        within: Floats = total * (inverse[:, None] * (inverse / (self.size or 1.0)))
-        if len(inverse) == len(self.source):
+        ratio = self.ratio
+        within: Floats = total * (ratio[:, None] * (ratio / (self.size or 1.0)))
+        if len(ratio) == len(self.source):
             return within
         hessian = np.zeros((len(self.source), len(self.source)))
         hessian[np.ix_(self.known, self.known)] = within
         return hessian
+
+
+def _weight(mass: Floats, weights: Floats | None) -> float:
+    return float(len(mass)) if weights is None else float(weights.sum())
+
+
+def _log_sum(mass: Floats, weights: Floats | None) -> float:
+    """Weighted sum of ln mass; normalised rows do not need the logarithm."""
+    excess = mass - 1.0
+    if len(mass) and max(float(excess.max()), -float(excess.min())) > FIRST_ORDER:
+        excess = np.log(mass)
+    return float(excess.sum() if weights is None else weights @ excess)

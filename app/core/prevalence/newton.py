@@ -75,6 +75,11 @@ class Climb:
             point = following
         return point, steps
 
+    def polished(self, point: Point) -> Point:
+        """One more step, where it is an improvement."""
+        further = self._step(point)
+        return point if further is None or further.gap > point.gap else further
+
     def evaluate(self, p: Floats) -> Point:
         """The point at ``p``, with a new Hessian where that costs next to nothing."""
         likelihood = self.likelihood

@@ -1,11 +1,11 @@
 """The maximum for two classes, from power sums of one number per row.
 
 With θ the share of the second class, d_i = r_i0 + θ (r_i1 − r_i0) and w_i = (r_i1 − r_i0) / d_i,
-the derivative of ℓ is mean w. Moving by Δ turns w into w / (1 + Δ w), so
+the derivative of ℓ is mean w. Moving by Δ turns w into w / (1 + Δ w), so that with S_k = mean w^k
 
-    ℓ'(θ + Δ) = S1 − Δ S2 + Δ² S3 − Δ³ S4 + Δ⁴ mean w⁵ / (1 + Δ w),   S_k = mean w^k,
+    ℓ'(θ + Δ) = S_1 − Δ S_2 + Δ² S_3 − … − Δ⁷ S_8 + Δ⁸ mean w⁹ / (1 + Δ w),
 
-and the last term is bounded by Δ⁴ S4 times the largest |w / (1 + Δ w)|, which is at the smallest
+and the last term is bounded by Δ⁸ S_8 times the largest |w / (1 + Δ w)|, which is at the smallest
 or the largest w. One pass gives the next θ together with a proof of how good it is.
 """
 
@@ -17,6 +17,8 @@ import numpy as np
 from app.core.prevalence.arrays import Floats
 from app.core.prevalence.likelihood import Likelihood
 
+ORDER = 8
+"""How many power sums a pass takes."""
 EDGE = 1e-9
 """An answer this near to 0 or 1 is compared with the end point itself."""
 FLAT = 1e-12
@@ -29,133 +31,149 @@ SLOW = 0.4
 
 @dataclass(frozen=True)
 class Moments:
-    """One pass at θ: ℓ(θ), the means S1 … S4 of w, w², w³, w⁴, and the range of w."""
+    """One pass at θ: ℓ(θ), the means S_1 … S_8 of the powers of w, and the range of w."""
 
     theta: float
     gain: float
-    S1: float
-    S2: float
-    S3: float
-    S4: float
+    S: tuple[float, ...]
     lowest: float
     highest: float
 
-    def reach(self, delta: float) -> float:
-        """The largest |w / (1 + Δ w)|; infinite where a row would lose its density."""
-        ends = 1.0 + delta * self.lowest, 1.0 + delta * self.highest
-        if not min(ends) > 0:
-            return float("inf")
-        return max(abs(self.lowest / ends[0]), abs(self.highest / ends[1]))
-
     def slope(self, delta: float) -> float:
         """ℓ'(θ + Δ), up to ``error``."""
-        return self.S1 - delta * (self.S2 - delta * (self.S3 - delta * self.S4))
+        total = 0.0
+        for S in reversed(self.S):
+            total = S - delta * total
+        return total
+
+    def curvature(self, delta: float) -> float:
+        """−ℓ''(θ + Δ) = mean (w / (1 + Δ w))², to one order less."""
+        total = 0.0
+        for k in range(ORDER - 1, 0, -1):
+            total = k * self.S[k] - delta * total
+        return total
+
+    def gain_at(self, delta: float) -> float:
+        """ℓ(θ + Δ), with an error of at most |Δ| times ``error``."""
+        total = 0.0
+        for k in range(ORDER, 0, -1):
+            total = self.S[k - 1] / k - delta * total
+        return self.gain + delta * total
 
     def error(self, delta: float) -> float:
-        """Bound on what ``slope`` leaves out."""
+        """Bound on what ``slope`` leaves out; infinite where a row would lose its density."""
         if delta == 0:
             return 0.0
-        return delta**4 * self.S4 * self.reach(delta)
+        ends = 1.0 + delta * self.lowest, 1.0 + delta * self.highest
+        if not min(ends) > 0:
+            return math.inf
+        return delta**ORDER * self.S[-1] * max(-self.lowest / ends[0], self.highest / ends[1])
 
     def zero(self) -> float:
-        """The Δ where the slope vanishes: Newton's step, polished on the cubic."""
-        if not 0 < self.S2 < float("inf"):
+        """The Δ where the slope vanishes: Newton's step, polished on the polynomial."""
+        if not 0 < self.S[1] < math.inf:
             return 0.0
-        delta = self.S1 / self.S2
+        newton = delta = self.S[0] / self.S[1]
         for _ in range(POLISH):
-            curvature = self.S2 - delta * (2 * self.S3 - 3 * delta * self.S4)
-            if not curvature > 0.2 * self.S2:
-                return self.S1 / self.S2
+            curvature = self.curvature(delta)
+            if not 0.2 * self.S[1] < curvature < 5 * self.S[1]:
+                return newton
             change = self.slope(delta) / curvature
             delta += change
             if abs(change) <= 1e-15 * abs(delta):
                 break
         return delta
 
-    def gain_at(self, delta: float) -> float:
-        """ℓ(θ + Δ), with an error of Δ⁵."""
-        inner = self.S2 / 2 - delta * (self.S3 / 3 - delta * self.S4 / 4)
-        return self.gain + delta * (self.S1 - delta * inner)
-
     def hessian_at(self, delta: float) -> Floats:
         """H of the two classes at θ + Δ: r_1/d = 1 + (1 − θ) w and r_0/d = 1 − θ w."""
-        theta = self.theta + delta
-        S1 = self.slope(delta)
-        S2 = self.S2 - delta * (2 * self.S3 - 3 * delta * self.S4)
-        both = 1 + (1 - 2 * theta) * S1 - theta * (1 - theta) * S2
+        theta, S1, S2 = self.theta + delta, self.slope(delta), self.curvature(delta)
         first = 1 - 2 * theta * S1 + theta**2 * S2
+        both = 1 + (1 - 2 * theta) * S1 - theta * (1 - theta) * S2
         second = 1 + 2 * (1 - theta) * S1 + (1 - theta) ** 2 * S2
         return np.array([[first, both], [both, second]])
 
 
 @dataclass(frozen=True)
 class Answer:
-    """θ and a bound on |ℓ'| there (zero at an end point that ℓ' points to), from ``moments``."""
+    """θ, a bound on the optimality gap there, and the ``moments`` it came from."""
 
     theta: float
-    slope: float
+    gap: float
     moments: Moments
     passes: int
-    found: bool
 
 
 def moments(likelihood: Likelihood, theta: float) -> Moments:
     """One pass over a batch with two known classes."""
-    p0, p1 = (float(share) for share in likelihood.source[likelihood.known])
+    ratio = likelihood.ratio
     # The ratio of one class and d gives w without cancellation away from that class's corner.
-    column, own, weight = (1, p1, 1.0 - theta) if theta <= 0.5 else (0, p0, -theta)
-    x = np.array([own * (1.0 - theta) / p0, own * theta / p1])
-    total, log_total, size = np.zeros(4), 0.0, likelihood.size
-    lowest, highest = np.inf, -np.inf
+    column, weight = (1, 1.0 - theta) if theta <= 0.5 else (0, -theta)
+    own = float(ratio[column])
+    x = ratio * (1.0 - theta, theta) / own
+    totals, log_total, lowest, highest = [0.0] * ORDER, 0.0, 0.0, 0.0
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         for block, weights in likelihood.informative:
             density = block @ x
             v = block[:, column] / density
             v -= 1.0
-            lowest, highest = min(lowest, v.min(initial=0.0)), max(highest, v.max(initial=0.0))
+            lowest, highest = min(lowest, float(v.min())), max(highest, float(v.max()))
             logs = np.log(density, out=density)
-            square = v * v
-            if weights is None:
-                log_total += float(logs.sum())
-                total += (v.sum(), v @ v, square @ v, square @ square)
-            else:
-                log_total += float(weights @ logs)
-                wv, wsquare = weights * v, weights * square
-                total += (wv.sum(), wv @ v, wsquare @ v, wsquare @ square)
-        total /= size * np.power(weight, [1, 2, 3, 4])
-    gain = (log_total - likelihood.census.log_mass) / size - float(np.log(own))
-    ends = sorted((float(lowest) / weight, float(highest) / weight))
-    return Moments(theta, gain, *(float(value) for value in total), *ends)
+            log_total += float(logs.sum() if weights is None else weights @ logs)
+            sums = _power_sums(v, weights)
+            totals = [total + more for total, more in zip(totals, sums, strict=True)]
+    size = likelihood.size
+    S = tuple(total / size / weight ** (k + 1) for k, total in enumerate(totals))
+    gain = (log_total - likelihood.census.log_mass) / size + math.log(own)
+    ends = sorted((lowest / weight, highest / weight))
+    return Moments(theta, gain, S, *ends)
+
+
+def _power_sums(v: Floats, weights: Floats | None) -> list[float]:
+    """Σ v, Σ v², …, Σ v⁸, weighted."""
+    square = v * v
+    powers = v, square, square * v, square * square
+    heavy = powers if weights is None else tuple(weights * power for power in powers)
+    pairs = [(0, 0), (0, 1), (1, 1), (0, 3), (1, 3), (2, 3), (3, 3)]
+    return [float(heavy[0].sum()), *(float(heavy[i] @ powers[j]) for i, j in pairs)]
 
 
 def maximise(likelihood: Likelihood, theta: float, tolerance: float, max_passes: int) -> Answer:
-    """The θ of the maximum from a start ``theta``: a bracket, Newton in it, exact end points."""
-    lower, upper, tried, last = 0.0, 1.0, set[float](), float("inf")
+    """The θ of the maximum from a start ``theta``: a bracket, Newton in it, exact end points.
+
+    The gap max((1 − θ) ℓ', −θ ℓ') is at most |ℓ'| inside and ℓ' into the simplex at its ends.
+    """
+    lower, upper, tried, last = 0.0, 1.0, set[float](), 0.0
     at = moments(likelihood, theta)
     for passes in range(1, max_passes + 1):
+        slope = at.S[0]
         if at.theta in (0.0, 1.0):
             tried.add(at.theta)
-            inward = at.S1 if at.theta == 0 else -at.S1
+            inward = slope if at.theta == 0 else -slope
             if inward <= tolerance:
-                return Answer(at.theta, max(inward, 0.0), at, passes, True)
-        if at.S2 < FLAT and abs(at.S1) <= tolerance:
-            return Answer(at.theta, abs(at.S1), at, passes, True)
-        lower, upper = (at.theta, upper) if at.S1 > 0 else (lower, at.theta)
+                return Answer(at.theta, max(inward, 0.0), at, passes)
+        if at.S[1] < FLAT and abs(slope) <= tolerance:
+            return Answer(at.theta, abs(slope), at, passes)
+        lower, upper = (at.theta, upper) if slope > 0 else (lower, at.theta)
         delta = at.zero()
         following = at.theta + delta
-        bound = abs(at.slope(delta)) + at.error(delta)
-        if bound <= tolerance and 0 <= following <= 1:
+        gap = abs(at.slope(delta)) + at.error(delta)
+        if gap <= tolerance and 0 <= following <= 1:
             edge = float(round(following))
             if abs(following - edge) > EDGE or edge in tried:
-                return Answer(following, bound, at, passes, True)
+                return Answer(following, gap, at, passes)
             following = edge
-        elif not lower < following < upper or abs(at.S1) > SLOW * last:
+        elif not lower < following < upper or _creeps(slope, last):
             following = _inside(lower, upper, tried)
-        last = abs(at.S1)
+        last = slope
         if following in (at.theta, *tried) or passes == max_passes:
             break
         at = moments(likelihood, following)
-    return Answer(at.theta, abs(at.S1), at, passes, abs(at.S1) <= tolerance)
+    return Answer(at.theta, abs(slope), at, passes)
+
+
+def _creeps(slope: float, last: float) -> bool:
+    """Whether a step left the slope's sign and most of its size."""
+    return slope * last > 0 and abs(slope) > SLOW * abs(last)
 
 
 def _inside(lower: float, upper: float, tried: set[float]) -> float:

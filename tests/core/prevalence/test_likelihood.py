@@ -108,13 +108,20 @@ class TestWhatComesIn:
     def test_chunks_are_the_array(self, split_weights: bool) -> None:
         cuts = [1, 10, 30_000]
         chunks = Chunks(np.split(ROWS, cuts))
-        weights = np.split(WEIGHTS, cuts) if split_weights else WEIGHTS
-        parts, whole = Likelihood.of(chunks, SOURCE, weights), Likelihood.of(ROWS, SOURCE, WEIGHTS)
+        heavy = WEIGHTS + 1.0
+        weights = np.split(heavy, cuts) if split_weights else heavy
+        parts, whole = Likelihood.of(chunks, SOURCE, weights), Likelihood.of(ROWS, SOURCE, heavy)
         assert parts.size == whole.size
         np.testing.assert_allclose(parts.multipliers(P), whole.multipliers(P), rtol=1e-12)
         np.testing.assert_allclose(parts.hessian(P)[0], whole.hessian(P)[0], rtol=1e-12)
         assert parts.gain(P) == pytest.approx(whole.gain(P), rel=1e-12)
         assert chunks.reads == 4
+
+    def test_rows_of_chunks_are_left_out_too(self) -> None:
+        parts = Likelihood.of(np.split(ROWS, [9, 777]), SOURCE, WEIGHTS)
+        whole = Likelihood.of(ROWS, SOURCE, WEIGHTS)
+        np.testing.assert_allclose(parts.multipliers(P), whole.multipliers(P), rtol=1e-12)
+        assert parts.gain(P) == pytest.approx(whole.gain(P), rel=1e-12)
 
     def test_an_iterator_is_refused(self) -> None:
         with pytest.raises(TypeError, match="several times"):
@@ -128,6 +135,16 @@ class TestWhatComesIn:
         before = Likelihood.of(rows, SOURCE)
         np.testing.assert_allclose(inside.multipliers(P), before.multipliers(P), rtol=1e-12)
         assert inside.gain(P) == pytest.approx(before.gain(P), rel=1e-10)
+
+    def test_calibrated_steeply(self) -> None:
+        calibration = Calibration("bcts", 500.0, np.array([0.2, -0.1, 0.3, -0.4]), 1e-300)
+        source = np.array([0.5, 0.3, 0.2, 0.0])
+        inside = Likelihood.of(ROWS[:500], source, None, calibration)
+        before = Likelihood.of(calibration.apply(ROWS[:500]), source)
+        p = np.array([0.2, 0.3, 0.5, 0.0])
+        assert inside.unsupported == before.unsupported
+        np.testing.assert_allclose(inside.multipliers(p), before.multipliers(p), rtol=1e-9)
+        assert inside.gain(p) == pytest.approx(before.gain(p), rel=1e-9)
 
     def test_every_nth_row(self) -> None:
         strided = Likelihood.of(ROWS, SOURCE, WEIGHTS).strided(7)

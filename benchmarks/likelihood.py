@@ -1,0 +1,176 @@
+"""How fast the likelihood's maximum is found, against a pass over the batch and the peers.
+
+python -m benchmarks.likelihood [--large] [--repeats 5]
+
+All times are of one process with one BLAS thread, the best of the repeats. A *pass* is one
+float64 matrix-vector product with the batch. EMQ is QuaPy's at its defaults, where installed.
+"""
+
+import os
+
+os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from app.core.prevalence.arrays import Floats
+from app.core.prevalence.calibration import Calibration
+from app.core.prevalence.em import em
+from app.core.prevalence.likelihood import Likelihood
+from app.core.prevalence.mle import MleResult, mle
+from benchmarks.report import heading, table
+
+OVERLAPS = {"separated": 3.0, "overlapping": 0.6}
+"""Distance of the class centres, in standard deviations."""
+SHIFTS = ("mild", "zeros", "fraud", "miscalibrated")
+SIZES = ((100, 2), (100, 3), (10_000, 2), (10_000, 5), (100_000, 2), (1_000_000, 2))
+SIZES_MANY = ((100_000, 5), (1_000_000, 5), (250_000, 20), (50_000, 100))
+LARGE = ((10_000_000, 2),)
+CALIBRATED = ((100, 2), (100_000, 2), (100_000, 5))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A batch of simulated posteriors under ``source``."""
+
+    name: str
+    posteriors: Floats
+    source: Floats
+
+
+def case(rows: int, classes: int, overlap: str, shift: str, seed: int = 1) -> Case:
+    """Unit normal classes in the plane's corners, scored with the exact posteriors.
+
+    ``mild``: source and target a little apart; ``zeros``: half the target shares are zero;
+    ``fraud``: the last class goes from 1 % to 0.1 %; ``miscalibrated``: ``mild`` with logits
+    of half the size.
+    """
+    rng = np.random.default_rng([rows, classes, seed])
+    source, target = _priors(classes, shift)
+    dimensions = min(classes - 1, 10)
+    centres = rng.normal(size=(classes, dimensions))
+    centres *= OVERLAPS[overlap] / np.sqrt(2 * dimensions)
+    if classes == 2:
+        centres = np.array([[0.0], [OVERLAPS[overlap]]])
+    heat = 0.5 if shift == "miscalibrated" else 1.0
+    posteriors = np.empty((rows, classes))
+    for start in range(0, rows, 100_000):
+        part = posteriors[start : start + 100_000]
+        x = centres[rng.choice(classes, len(part), p=target)]
+        x = x + rng.normal(size=x.shape)
+        logits = heat * (np.log(source) + x @ centres.T - 0.5 * (centres**2).sum(axis=1))
+        part[:] = np.exp(logits - logits.max(axis=1, keepdims=True))
+        part /= part.sum(axis=1, keepdims=True)
+    return Case(f"{overlap}, {shift}", posteriors, source)
+
+
+def _priors(classes: int, shift: str) -> tuple[Floats, Floats]:
+    uneven = np.linspace(1.0, 2.0, classes)
+    source = uneven / uneven.sum()
+    if shift == "fraud":
+        source = np.append(uneven[:-1] / uneven[:-1].sum() * 0.99, 0.01)
+        return source, np.append(uneven[:-1] / uneven[:-1].sum() * 0.999, 0.001)
+    target = source[::-1].copy()
+    if shift == "zeros":
+        target[classes // 2 :] = 0
+    return source, target / target.sum()
+
+
+def seconds(work: Callable[[], object], repeats: int) -> float:
+    """Best time of one call; short work is called often enough to be measured."""
+    start = time.perf_counter()
+    work()
+    calls = max(1, int(0.01 / (time.perf_counter() - start)))
+    best = np.inf
+    for _ in range(repeats):
+        start = time.perf_counter()
+        for _ in range(calls):
+            work()
+        best = min(best, (time.perf_counter() - start) / calls)
+    return float(best)
+
+
+def row(given: Case, repeats: int, calibration: Calibration | None = None) -> list[str]:
+    """One line of the table."""
+    rows, source = given.posteriors, given.source
+    results: list[MleResult] = []
+
+    def solve() -> None:
+        results.append(mle(Likelihood.of(rows, source, None, calibration)))
+
+    own = seconds(solve, repeats)
+    result = results[-1]
+    a_pass = seconds(lambda: rows @ source, repeats)
+    slow = max(1, repeats // 3)
+    plain = seconds(lambda: em(Likelihood.of(rows, source, None, calibration)), slow)
+    stopped = em(Likelihood.of(rows, source, None, calibration))
+    other = None if calibration else emq()
+    peer = None if other is None else seconds(lambda: other(source, rows), slow)
+    return [
+        f"{len(rows):,} × {len(source)}",
+        given.name + (", BCTS" if calibration else ""),
+        f"{own * 1e3:.3g}",
+        f"{own / a_pass:.1f}",
+        f"{plain / own:.1f}",
+        "–" if peer is None else f"{peer / own:.1f}",
+        f"{result.gradient_passes} + {result.hessian_passes}",
+        f"{result.optimality_gap:.0e}",
+        f"{stopped.optimality_gap:.0e}",
+    ]
+
+
+def emq() -> Callable[[Floats, Floats], Any] | None:
+    """QuaPy's EMQ, or None where QuaPy is not installed."""
+    if find_spec("quapy") is None:
+        return None
+    from quapy.method.aggregative import EMQ  # type: ignore[import-untyped, unused-ignore]
+
+    maximise: Callable[[Floats, Floats], Any] = EMQ.EM
+    return maximise
+
+
+def cases(large: bool) -> Iterator[tuple[Case, Calibration | None]]:
+    for rows, classes in (*SIZES, *SIZES_MANY, *(LARGE if large else ())):
+        for overlap in OVERLAPS:
+            for shift in SHIFTS:
+                yield case(rows, classes, overlap, shift), None
+    for rows, classes in CALIBRATED:
+        bias = np.linspace(-0.2, 0.2, classes)
+        for overlap in OVERLAPS:
+            calibration = Calibration("bcts", 1.2, bias, 1e-300)
+            yield case(rows, classes, overlap, "mild"), calibration
+
+
+COLUMNS = (
+    "batch",
+    "case",
+    "ms",
+    "passes",
+    "EM / mle",
+    "EMQ / mle",
+    "gradient + Hessian passes",
+    "gap",
+    "gap of EM",
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--large", action="store_true", help="10,000,000 rows as well")
+    parser.add_argument("--repeats", type=int, default=5)
+    arguments = parser.parse_args()
+    print(heading("likelihood"))
+    lines = []
+    for given, calibration in cases(arguments.large):
+        lines.append(row(given, arguments.repeats, calibration))
+    print(table(COLUMNS, lines))
+
+
+if __name__ == "__main__":
+    main()
