@@ -1,0 +1,143 @@
+"""Two classes in a fixed amount of memory: statistics of the log-odds that can be merged.
+
+Rows from other hours or other machines are summed up once and never seen again. The log-odds
+z = ln(g_1 / g_0) fall into bins of width h; a bin keeps its weight and the first two moments of z
+about its centre, all of which add up. For the likelihood a bin stands for two rows, at its mean
+plus and minus its standard deviation, which have the same first two moments.
+
+How good that is: the adjusted posterior q(z) is a logistic function, |q'''| ≤ 1/8, and the third
+central moment in an interval of width h is at most h³ / (6 √3). The mean of q over any batch is
+therefore off by at most h³ / 450 (the fourth-order rest included), and with it
+θ (1 − θ) ℓ'(θ) for every θ. ``error_bound`` turns this into a bound on the estimate.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from app.core.prevalence.arrays import Floats
+from app.core.prevalence.blocks import AnyFloats, Blocks
+from app.core.prevalence.calibration import Calibration
+from app.core.prevalence.likelihood import Likelihood
+from app.core.prevalence.mle import MleResult, mle
+
+WIDTH = 1 / 64
+"""h, in units of log-odds."""
+REACH = 32.0
+"""Bins go from −REACH to REACH; what is beyond counts as if there, where q hardly changes."""
+BINS = round(2 * REACH / WIDTH)
+THIRD_ORDER = 1 / 450
+
+
+@dataclass(frozen=True, eq=False)
+class LogOddsSketch:
+    """What is kept of any number of rows: about 100 kB.
+
+    ``weight``, ``first``, ``second``: sums over the rows of each bin of 1, δ and δ², with δ the
+    distance of z from the bin's centre. ``certain``: weights of the rows that exclude class 1,
+    and of those that exclude class 0. ``unsupported``: weight of rows without any mass.
+    """
+
+    weight: Floats
+    first: Floats
+    second: Floats
+    certain: Floats
+    unsupported: float = 0.0
+
+    @classmethod
+    def empty(cls) -> "LogOddsSketch":
+        """The sketch of no rows."""
+        return cls(np.zeros(BINS), np.zeros(BINS), np.zeros(BINS), np.zeros(2))
+
+    @classmethod
+    def of(
+        cls,
+        posteriors: AnyFloats | Iterable[AnyFloats],
+        weights: AnyFloats | Iterable[AnyFloats] | None = None,
+    ) -> "LogOddsSketch":
+        """Sketch of N × 2 raw posteriors, an array or chunks, with N row weights."""
+        sketch = cls.empty()
+        for block, given in Blocks(posteriors, weights):
+            sketch = sketch.merge(_of_block(block, np.ones(len(block)) if given is None else given))
+        return sketch
+
+    def merge(self, other: "LogOddsSketch") -> "LogOddsSketch":
+        """The sketch of both sets of rows; the order does not matter."""
+        return LogOddsSketch(
+            self.weight + other.weight,
+            self.first + other.first,
+            self.second + other.second,
+            self.certain + other.certain,
+            self.unsupported + other.unsupported,
+        )
+
+    @property
+    def size(self) -> float:
+        """Weight of all rows."""
+        return float(self.weight.sum() + self.certain.sum()) + self.unsupported
+
+    def likelihood(self, source: Floats, calibration: Calibration | None = None) -> Likelihood:
+        """The likelihood of at most 2 · BINS + 2 weighted rows that stand for the sketched ones.
+
+        ``source``: the two source priors of the (calibrated) posteriors.
+        """
+        used = self.weight > 0
+        weight = self.weight[used]
+        mean = self.first[used] / weight
+        deviation = np.sqrt(np.maximum(self.second[used] / weight - mean**2, 0.0))
+        z = _centres()[used] + mean
+        atoms = np.concatenate([z - deviation, z + deviation, [-np.inf, np.inf]])
+        weights = np.concatenate([weight / 2, weight / 2, self.certain])
+        return Likelihood.of(
+            np.column_stack([expit(-atoms), expit(atoms)]), source, weights, calibration
+        )
+
+    def estimate(self, source: Floats, calibration: Calibration | None = None) -> MleResult:
+        """The maximum-likelihood priors of the sketched rows; unsupported rows do not count."""
+        return mle(self.likelihood(source, calibration))
+
+
+def error_bound(result: MleResult, calibration: Calibration | None = None) -> float:
+    """How far ``result`` of a sketch is from the estimate on the rows themselves, to first order.
+
+    h³ / 450 over θ (1 − θ) mean w², with mean w² = H_11 − 2 H_01 + H_00; calibration stretches h
+    by its scale. Infinite at the simplex's ends, where the rows may pull the estimate inside.
+    Log-odds beyond REACH add an error of e^−REACH over the smaller source prior.
+    """
+    scale = 1.0 if calibration is None else calibration.scale
+    theta, H = float(result.prevalence[1]), result.hessian
+    if H is None or not 0 < theta < 1:
+        return float("inf")
+    curvature = theta * (1 - theta) * float(H[1, 1] - 2 * H[0, 1] + H[0, 0])
+    return float("inf") if curvature <= 0 else THIRD_ORDER * (scale * WIDTH) ** 3 / curvature
+
+
+def _centres() -> Floats:
+    centres: Floats = (np.arange(BINS, dtype=np.float64) + 0.5) * WIDTH - REACH
+    return centres
+
+
+def _of_block(block: Floats, weights: Floats) -> LogOddsSketch:
+    """Sketch of a few rows."""
+    first, second = block.T
+    both = (first > 0) & (second > 0)
+    without_one, without_zero = (first > 0) & (second <= 0), (first <= 0) & (second > 0)
+    w = weights[both]
+    z = np.log(second[both]) - np.log(first[both])
+    np.clip(z, -REACH, REACH, out=z)
+    bins = np.minimum((z + REACH) / WIDTH, BINS - 1).astype(np.intp)
+    delta = z - _centres()[bins]
+
+    def summed(values: Floats) -> Floats:
+        return np.bincount(bins, values, BINS).astype(np.float64, copy=False)
+
+    certain = np.array([weights[without_one].sum(), weights[without_zero].sum()])
+    return LogOddsSketch(
+        summed(w),
+        summed(w * delta),
+        summed(w * delta**2),
+        certain,
+        float(weights.sum() - w.sum() - certain.sum()),
+    )
