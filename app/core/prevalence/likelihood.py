@@ -242,7 +242,9 @@ def _weight(mass: Floats, weights: Floats | None) -> float:
 
 def _log_sum(mass: Floats, weights: Floats | None) -> float:
     """Weighted sum of ln mass; normalised rows do not need the logarithm."""
-    excess = mass - 1.0
-    if len(mass) and max(float(excess.max()), -float(excess.min())) > FIRST_ORDER:
-        excess = np.log(mass)
-    return float(excess.sum() if weights is None else weights @ excess)
+    if len(mass) == 0:
+        return 0.0
+    if max(float(mass.max()) - 1.0, 1.0 - float(mass.min())) > FIRST_ORDER:
+        logs = np.log(mass)
+        return float(logs.sum() if weights is None else weights @ logs)
+    return float(mass.sum() - len(mass) if weights is None else weights @ (mass - 1.0))

@@ -3,10 +3,11 @@
 With θ the share of the second class, d_i = r_i0 + θ (r_i1 − r_i0) and w_i = (r_i1 − r_i0) / d_i,
 the derivative of ℓ is mean w. Moving by Δ turns w into w / (1 + Δ w), so that with S_k = mean w^k
 
-    ℓ'(θ + Δ) = S_1 − Δ S_2 + Δ² S_3 − … − Δ⁷ S_8 + Δ⁸ mean w⁹ / (1 + Δ w),
+    ℓ'(θ + Δ) = S_1 − Δ S_2 + Δ² S_3 − … − Δ⁵ S_6 + Δ⁶ mean w⁷ / (1 + Δ w),
 
-and the last term is bounded by Δ⁸ S_8 times the largest |w / (1 + Δ w)|, which is at the smallest
-or the largest w. One pass gives the next θ together with a proof of how good it is.
+and as w / (1 + Δ w) is the w at θ' = θ + Δ, which is between −1 / (1 − θ') and 1 / θ', the last
+term is at most Δ⁶ S_6 max(1 / θ', 1 / (1 − θ')). One pass gives the next θ together with a proof
+of how good it is.
 """
 
 import math
@@ -17,7 +18,7 @@ import numpy as np
 from app.core.prevalence.arrays import Floats
 from app.core.prevalence.likelihood import Likelihood
 
-ORDER = 8
+ORDER = 6
 """How many power sums a pass takes."""
 EDGE = 1e-9
 """An answer this near to 0 or 1 is compared with the end point itself."""
@@ -31,13 +32,11 @@ SLOW = 0.4
 
 @dataclass(frozen=True)
 class Moments:
-    """One pass at θ: ℓ(θ), the means S_1 … S_8 of the powers of w, and the range of w."""
+    """One pass at θ: ℓ(θ), and the means S_1 … S_6 of the powers of w."""
 
     theta: float
     gain: float
     S: tuple[float, ...]
-    lowest: float
-    highest: float
 
     def slope(self, delta: float) -> float:
         """ℓ'(θ + Δ), up to ``error``."""
@@ -61,13 +60,11 @@ class Moments:
         return self.gain + delta * total
 
     def error(self, delta: float) -> float:
-        """Bound on what ``slope`` leaves out; infinite where a row would lose its density."""
+        """Bound on what ``slope`` leaves out."""
+        nearest_end = min(self.theta + delta, 1.0 - self.theta - delta)
         if delta == 0:
             return 0.0
-        ends = 1.0 + delta * self.lowest, 1.0 + delta * self.highest
-        if not min(ends) > 0:
-            return math.inf
-        return delta**ORDER * self.S[-1] * max(-self.lowest / ends[0], self.highest / ends[1])
+        return delta**ORDER * self.S[-1] / nearest_end if nearest_end > 0 else math.inf
 
     def zero(self) -> float:
         """The Δ where the slope vanishes: Newton's step, polished on the polynomial."""
@@ -110,13 +107,12 @@ def moments(likelihood: Likelihood, theta: float) -> Moments:
     column, weight = (1, 1.0 - theta) if theta <= 0.5 else (0, -theta)
     own = float(ratio[column])
     x = ratio * (1.0 - theta, theta) / own
-    totals, log_total, lowest, highest = [0.0] * ORDER, 0.0, 0.0, 0.0
+    totals, log_total = [0.0] * ORDER, 0.0
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         for block, weights in likelihood.informative:
             density = block @ x
             v = block[:, column] / density
             v -= 1.0
-            lowest, highest = min(lowest, float(v.min())), max(highest, float(v.max()))
             logs = np.log(density, out=density)
             log_total += float(logs.sum() if weights is None else weights @ logs)
             sums = _power_sums(v, weights)
@@ -124,16 +120,15 @@ def moments(likelihood: Likelihood, theta: float) -> Moments:
     size = likelihood.size
     S = tuple(total / size / weight ** (k + 1) for k, total in enumerate(totals))
     gain = (log_total - likelihood.census.log_mass) / size + math.log(own)
-    ends = sorted((lowest / weight, highest / weight))
-    return Moments(theta, gain, S, *ends)
+    return Moments(theta, gain, S)
 
 
 def _power_sums(v: Floats, weights: Floats | None) -> list[float]:
-    """Σ v, Σ v², …, Σ v⁸, weighted."""
+    """Σ v, Σ v², …, Σ v⁶, weighted."""
     square = v * v
-    powers = v, square, square * v, square * square
+    powers = v, square, square * v
     heavy = powers if weights is None else tuple(weights * power for power in powers)
-    pairs = [(0, 0), (0, 1), (1, 1), (0, 3), (1, 3), (2, 3), (3, 3)]
+    pairs = (0, 0), (0, 1), (1, 1), (1, 2), (2, 2)
     return [float(heavy[0].sum()), *(float(heavy[i] @ powers[j]) for i, j in pairs)]
 
 
