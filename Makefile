@@ -33,6 +33,7 @@ $(VENV)/installed: requirements.lock requirements-dev.lock pyproject.toml
 
 fuzz-likelihood: $(VENV)/installed
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fuzz_likelihood --problems 40000
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fuzz_likelihood --full-size
 
 clean:
 	rm -rf $(VENV) var

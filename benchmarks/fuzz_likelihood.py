@@ -7,7 +7,7 @@ gradient passes. Problems are numbered; the same number is the same problem.
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -177,40 +177,61 @@ def complaint(given: Problem, result: MleResult) -> str | None:
     return None
 
 
+def full_size() -> list[Problem]:
+    """Known ways to fail, at the size where they were met; numbered −1, −2, …"""
+    rng = np.random.default_rng(20260131)
+    zeros = rng.dirichlet(np.full(9, 0.3), 1_000_000)
+    zeros[:1000, 8] = 0
+    zeros /= zeros.sum(axis=1, keepdims=True)
+    certain = np.tile([0.98, 0.01, 0.01], (1_000_000, 1))
+    certain[:3] = [0.0, 0.0, 1.0]
+    many = _softmax(rng.normal(size=(20_000, 1000)) * 2)
+    ninth = np.full(9, 1 / 9)
+    return [
+        Problem(-1, zeros, ninth, None, np.eye(9)[8]),
+        Problem(-2, certain, np.array([0.9, 0.05, 0.05]), None, None),
+        Problem(-3, many, rng.dirichlet(np.full(1000, 5.0)), None, None),
+    ]
+
+
 @dataclass(frozen=True)
 class Report:
     """What a run of the fuzzer saw; ``failures`` as (number of the problem, complaint)."""
 
+    problems: int
     failures: list[tuple[int, str]]
     most_hessian_passes: int
     most_gradient_passes: int
 
 
-def fuzz(problems: int, first: int = 0) -> Report:
-    """Solve ``problems`` problems from number ``first`` on."""
-    failures, hessian, gradient = [], 0, 0
-    for number in range(first, first + problems):
-        given = problem(number)
+def fuzz(problems: Iterable[Problem]) -> Report:
+    """Solve and check ``problems``."""
+    solved, failures, hessian, gradient = 0, [], 0, 0
+    for given in problems:
         result = given.solve()
+        solved += 1
         wrong = complaint(given, result)
         if wrong is not None:
-            failures.append((number, wrong))
+            failures.append((given.number, wrong))
         hessian = max(hessian, result.hessian_passes)
         gradient = max(gradient, result.gradient_passes)
-    return Report(failures, hessian, gradient)
+    return Report(solved, failures, hessian, gradient)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--problems", type=int, default=40_000)
     parser.add_argument("--first", type=int, default=0, help="number of the first problem")
+    parser.add_argument("--full-size", action="store_true", help="the large known ones instead")
     arguments = parser.parse_args()
+    numbers = range(arguments.first, arguments.first + arguments.problems)
+    problems = full_size() if arguments.full_size else map(problem, numbers)
     start = time.perf_counter()
-    report = fuzz(arguments.problems, arguments.first)
+    report = fuzz(problems)
     for number, wrong in report.failures:
         print(f"problem {number}: {wrong}")
     print(
-        f"{arguments.problems} problems in {time.perf_counter() - start:.0f} s: "
+        f"{report.problems} problems in {time.perf_counter() - start:.0f} s: "
         f"{len(report.failures)} failures; at most {report.most_hessian_passes} Hessian and "
         f"{report.most_gradient_passes} gradient passes"
     )

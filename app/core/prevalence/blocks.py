@@ -51,6 +51,11 @@ class Blocks:
         return iter(self._kept) if self._kept is not None else self._fresh()
 
     @property
+    def in_memory(self) -> bool:
+        """Whether the batch is one array, of which a view costs nothing."""
+        return isinstance(self.rows, np.ndarray)
+
+    @property
     def few(self) -> bool:
         """Whether the batch is small enough to be one block that is kept."""
         return isinstance(self.rows, np.ndarray) and self.rows.size <= KEPT

@@ -21,6 +21,8 @@ Status = Literal["converged", "max-iterations", "stalled", "no-information"]
 
 STRIDES = {"two": (256, 16), "more": (64, 8)}
 """Every how manieth row makes the subsamples on which the answer is prepared."""
+COPIED = 1 << 18
+"""Numbers in the subsample of a batch that comes in chunks."""
 FEWEST = 2000
 SUBSAMPLE_GAP = 0.02
 """A subsample of n rows is solved to this over √n: multipliers are no surer than about 1/√n."""
@@ -85,9 +87,14 @@ def mle(
 
 
 def _subsamples(likelihood: Likelihood, strides: tuple[int, ...]) -> list[Likelihood]:
-    """Strided subsamples from the smallest to the largest, none with too few rows."""
+    """Strided subsamples from the smallest to the largest, none with too few rows.
+
+    Chunks give one, which is copied and must be small.
+    """
+    rows, classes = likelihood.census.rows, len(likelihood.source)
+    if not likelihood.blocks.in_memory:
+        strides = (max(strides[-1], math.ceil(rows * classes / COPIED)),)
     enough = max(FEWEST, 10 * len(likelihood.known))
-    rows = likelihood.census.rows
     samples = (likelihood.strided(step) for step in strides if rows >= enough * step)
     return [sample for sample in samples if sample.size > 0]
 

@@ -22,6 +22,8 @@ LENGTHS = (1.0, 0.97, 0.85, 0.6, 0.35, 0.15, 0.05, 1e-2, 1e-3, 1e-5)
 """Step lengths that a line search compares."""
 REUSED = 0.1
 """The Hessian is kept while the gap falls to this share."""
+ROUNDING = 1e-9
+"""Below this gap a step that does not halve it says that rounding allows no more."""
 CHEAP = 1 << 20
 """N C² up to which a Hessian pass is hardly dearer than a gradient pass."""
 
@@ -71,6 +73,8 @@ class Climb:
             following = self._step(point)
             if following is None:
                 break
+            if point.gap < ROUNDING and following.gap > 0.5 * point.gap:
+                return min(point, following, key=lambda at: at.gap), steps
             self.stale = self.at is not following.p and following.gap > REUSED * point.gap
             point = following
         return point, steps
