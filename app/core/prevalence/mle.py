@@ -19,8 +19,8 @@ from app.core.prevalence.newton import Climb, Point
 
 Status = Literal["converged", "max-iterations", "stalled", "no-information"]
 
-STRIDES = {"two": (256, 16), "more": (64, 8)}
-"""Every how manieth row makes the subsamples on which the answer is prepared."""
+STRIDES_OF_TWO, STRIDES = (256, 16), (64, 8)
+"""Every how manieth row makes the subsamples on which the answer for two, or more, is prepared."""
 COPIED = 1 << 18
 """Numbers in the subsample of a batch that comes in chunks."""
 FEWEST = 2000
@@ -70,20 +70,19 @@ def mle(
 ) -> MleResult:
     """Maximise ℓ over the simplex, from ``start`` or the source priors.
 
-    ``tolerance``: the optimality gap to reach, min(1e-8, 1e-3 / N) by default. Large batches
-    are solved on strided subsamples first.
+    ``tolerance``: the optimality gap to reach, min(1e-8, 1e-3 / N) by default. Without a
+    ``start``, large batches are solved on strided subsamples first.
     """
     known = likelihood.known
     if likelihood.size == 0:
         return MleResult(likelihood.source, "no-information", 0, 0, 0, 0.0, 0.0)
     if tolerance is None:
         tolerance = min(1e-8, 1e-3 / likelihood.size)
-    p = likelihood.source if start is None else start
     if len(known) == 1:
         return MleResult(_one_class(likelihood), "converged", 0, 0, 0, 0.0, 0.0)
     if len(known) == 2:
-        return _two_classes(likelihood, p, tolerance, max_iterations)
-    return _more_classes(likelihood, p, tolerance, max_iterations)
+        return _two_classes(likelihood, start, tolerance, max_iterations)
+    return _more_classes(likelihood, start, tolerance, max_iterations)
 
 
 def _subsamples(likelihood: Likelihood, strides: tuple[int, ...]) -> list[Likelihood]:
@@ -115,17 +114,19 @@ def _one_class(likelihood: Likelihood) -> Floats:
     return p
 
 
-def _two_classes(likelihood: Likelihood, p: Floats, tolerance: float, max_passes: int) -> MleResult:
-    known = likelihood.known
-    theta = float(p[known[1]])
-    for sample in _subsamples(likelihood, STRIDES["two"]):
+def _two_classes(
+    likelihood: Likelihood, start: Floats | None, tolerance: float, max_passes: int
+) -> MleResult:
+    known, source = likelihood.known, likelihood.source
+    theta = float((source if start is None else start)[known[1]])
+    for sample in _subsamples(likelihood, STRIDES_OF_TWO) if start is None else ():
         theta = two_classes.maximise(sample, theta, _sufficient(sample), 20).theta
     aim = tolerance * POLISHED if likelihood.blocks.few else tolerance
     answer = two_classes.maximise(likelihood, theta, aim, max_passes)
     at, delta = answer.moments, answer.theta - answer.moments.theta
-    prevalence = np.zeros(len(p))
+    prevalence = np.zeros(len(source))
     prevalence[known] = 1.0 - answer.theta, answer.theta
-    hessian = np.zeros((len(p), len(p)))
+    hessian = np.zeros((len(source), len(source)))
     hessian[np.ix_(known, known)] = at.hessian_at(delta)
     return MleResult(
         prevalence,
@@ -135,16 +136,16 @@ def _two_classes(likelihood: Likelihood, p: Floats, tolerance: float, max_passes
         0,
         max(at.gain_at(delta), 0.0),
         answer.gap,
-        hessian,
+        hessian if np.isfinite(hessian).all() else None,
         tuple(int(k) for k in known) if at.S[1] < two_classes.FLAT else (),
     )
 
 
 def _more_classes(
-    likelihood: Likelihood, p: Floats, tolerance: float, max_iterations: int
+    likelihood: Likelihood, start: Floats | None, tolerance: float, max_iterations: int
 ) -> MleResult:
-    hessian = None
-    for sample in _subsamples(likelihood, STRIDES["more"]):
+    p, hessian = likelihood.source if start is None else start, None
+    for sample in _subsamples(likelihood, STRIDES) if start is None else ():
         below = Climb(sample, hessian)
         point, _ = below.to_the_top(p, _sufficient(sample), 20)
         p, hessian = _kept_alive(point.p, likelihood.source, likelihood.size), below.hessian

@@ -1,9 +1,9 @@
 """Newton steps with an exact quadratic programme for the maximum of the likelihood.
 
 On the simplex ℓ(p) and ℓ(p) − Σ_k p_k + 1 are the same, and the maximum of the latter over p ≥ 0
-lies on the simplex, because H p = m makes ℓ gain ln s from scaling p by s. So a step is
-the minimiser of ½ yᵀH y − bᵀy over y ≥ 0 with b = H p + m − 1 (2m − 1 where H is
-that of p), scaled to sum to one (mixsqp: Kim, Carbonetto, Stephens and Anitescu 2020).
+lies on the simplex, because scaling p by s adds ln s to ℓ. So a step is the minimiser of
+½ yᵀH y − bᵀy over y ≥ 0 with b = H p + m − 1 (2m − 1 where H is that of p), scaled to sum to one
+(mixsqp: Kim, Carbonetto, Stephens and Anitescu 2020).
 """
 
 from dataclasses import dataclass, field

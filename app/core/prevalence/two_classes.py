@@ -57,7 +57,7 @@ class Moments:
         total = 0.0
         for k in range(ORDER, 0, -1):
             total = self.S[k - 1] / k - delta * total
-        return self.gain + delta * total
+        return self.gain + delta * total if delta else self.gain
 
     def error(self, delta: float) -> float:
         """Bound on what ``slope`` leaves out."""
@@ -138,9 +138,10 @@ def maximise(likelihood: Likelihood, theta: float, tolerance: float, max_passes:
     The gap max((1 − θ) ℓ', −θ ℓ') is at most |ℓ'| inside and ℓ' into the simplex at its ends.
     """
     lower, upper, tried, last = 0.0, 1.0, set[float](), 0.0
-    at = moments(likelihood, theta)
+    best = at = moments(likelihood, theta)
     for passes in range(1, max_passes + 1):
         slope = at.S[0]
+        best = min(best, at, key=lambda seen: abs(seen.S[0]))
         if at.theta in (0.0, 1.0):
             tried.add(at.theta)
             inward = slope if at.theta == 0 else -slope
@@ -163,7 +164,7 @@ def maximise(likelihood: Likelihood, theta: float, tolerance: float, max_passes:
         if following in (at.theta, *tried) or passes == max_passes:
             break
         at = moments(likelihood, following)
-    return Answer(at.theta, abs(slope), at, passes)
+    return Answer(best.theta, abs(best.S[0]), best, passes)
 
 
 def _creeps(slope: float, last: float) -> bool:
