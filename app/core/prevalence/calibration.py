@@ -61,7 +61,7 @@ class Calibration:
         logs = np.maximum(posteriors, self.floor)
         np.log(logs, out=logs)
         logs *= self.scale
-        if self.scale * np.log(posteriors.shape[1]) > SAFE_EXPONENT:
+        if not 0 <= self.scale * np.log(posteriors.shape[1]) <= SAFE_EXPONENT:
             logs -= logs.max(axis=1, keepdims=True)
         np.exp(logs, out=logs)
         return logs

@@ -107,3 +107,14 @@ class TestBcts:
 def test_identity_returns_the_rows_themselves() -> None:
     rows = np.array([[0.0, 1.0]])
     assert Calibration.identity(2).apply(rows) is rows
+
+
+@pytest.mark.parametrize("scale", [-3.0, 0.0, 0.4, 1.7, 600.0])
+def test_powers_are_the_calibrated_rows_but_for_bias_and_row_scale(scale: float) -> None:
+    rows = np.random.default_rng(3).dirichlet(np.ones(4), 50)
+    rows[0] = [1.0, 0.0, 0.0, 0.0]
+    calibration = Calibration("bcts", scale, np.array([0.3, -0.1, -0.5, 0.3]), 1e-200)
+    powers = calibration.powers(rows) * np.exp(calibration.bias)
+    assert np.isfinite(powers).all()
+    normalised = powers / powers.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(normalised, calibration.apply(rows), rtol=1e-9, atol=1e-300)

@@ -1,9 +1,13 @@
 import numpy as np
+import pytest
 
 from app.core.prevalence.arrays import Floats
 from app.core.prevalence.em import em
 from app.core.prevalence.identifiability import (
+    definite,
     degrees_of_freedom,
+    nearest,
+    null_directions,
     undetermined,
     unseen_directions,
 )
@@ -78,3 +82,45 @@ def test_unseen_directions_leave_every_density_alone() -> None:
     assert basis.shape == (3, 1)
     np.testing.assert_allclose(split / source @ basis, 0, atol=1e-12)
     np.testing.assert_allclose(basis.sum(axis=0), 0, atol=1e-12)
+
+
+def test_a_hessian_anywhere_shows_the_same_directions() -> None:
+    pair = rows(2)
+    split = np.column_stack([pair[:, 0], pair[:, 1] / 3, pair[:, 1] * 2 / 3])
+    likelihood = Likelihood.of(split, np.array([0.4, 0.2, 0.4]))
+    elsewhere, _ = likelihood.hessian(np.array([0.1, 0.8, 0.1]))
+    everything = np.ones(3, bool)
+    found = null_directions(elsewhere, everything)
+    np.testing.assert_allclose(np.abs(found[:, 0]), [0, np.sqrt(0.5), np.sqrt(0.5)], atol=1e-6)
+    assert not definite(elsewhere, everything)
+    assert definite(elsewhere, np.array([True, True, False]))
+    assert null_directions(elsewhere, np.array([True, False, False])).shape == (3, 0)
+
+
+class TestNearest:
+    TWINS = np.array([[0.0], [1.0], [-1.0]]) / np.sqrt(2)
+    SOURCE = np.array([0.4, 0.15, 0.45])
+
+    def test_twins_in_proportion_whatever_the_start(self) -> None:
+        for start in ([0.2, 0.8, 0.0], [0.2, 0.0, 0.8], [0.2, 0.799, 0.001]):
+            p = nearest(np.array(start), self.TWINS, self.SOURCE)
+            np.testing.assert_allclose(p, [0.2, 0.2, 0.6], atol=1e-12)
+
+    def test_nothing_to_share(self) -> None:
+        p = nearest(np.array([1.0, 0.0, 0.0]), self.TWINS, self.SOURCE)
+        np.testing.assert_array_equal(p, [1, 0, 0])
+
+    def test_no_point_of_the_flat_has_a_smaller_divergence(self) -> None:
+        basis, _ = np.linalg.qr(RNG.normal(size=(6, 3)) - RNG.normal(size=(1, 3)))
+        basis -= basis.mean(axis=0)
+        source, start = RNG.dirichlet(np.ones(6)), RNG.dirichlet(np.full(6, 5.0))
+        p = nearest(start, basis, source)
+
+        def divergence(q: Floats) -> float:
+            return float(q @ np.log(q / source))
+
+        assert p.sum() == pytest.approx(1)
+        for _ in range(200):
+            other = p + basis @ RNG.normal(size=3) * 0.01
+            if (other > 0).all():
+                assert divergence(p) <= divergence(other)
