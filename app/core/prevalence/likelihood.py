@@ -211,6 +211,12 @@ class Likelihood:
                     total[i] += logs.sum() if weights is None else weights @ logs
         return total / self.size
 
+    @cached_property
+    def _products(self) -> Floats:
+        """K × K factors that make the mean of r_ik r_il of a sum over block entries."""
+        products: Floats = np.outer(self.ratio, self.ratio) / (self.size or 1.0)
+        return products
+
     def _inside(self, p: Floats) -> Floats:
         """From priors of all classes to x = p / p0 of the known ones."""
         ratio = self.ratio
@@ -227,9 +233,8 @@ class Likelihood:
 
     def _outside_square(self, total: Floats) -> Floats:
         """The same for a sum of K × K products."""
-        ratio = self.ratio
-        within: Floats = total * (ratio[:, None] * (ratio / (self.size or 1.0)))
-        if len(ratio) == len(self.source):
+        within: Floats = total * self._products
+        if len(within) == len(self.source):
             return within
         hessian = np.zeros((len(self.source), len(self.source)))
         hessian[np.ix_(self.known, self.known)] = within
