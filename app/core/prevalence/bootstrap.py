@@ -138,12 +138,12 @@ def too_large(likelihood: Likelihood, replicates: int = REPLICATES) -> bool:
 
 
 def _ratios(likelihood: Likelihood) -> tuple[Floats, Floats]:
-    """All ratios of the known classes, N × K, and the N weights."""
+    """All ratios of the known classes up to a factor per row, N × K, and the N weights."""
     blocks = [
         (block.copy(), np.ones(len(block)) if weights is None else weights)
         for block, weights in likelihood.informative
     ]
-    rows = np.concatenate([block for block, _ in blocks]) / likelihood.source[likelihood.known]
+    rows = np.concatenate([block for block, _ in blocks]) * likelihood.ratio
     return rows, np.concatenate([weights for _, weights in blocks])
 
 

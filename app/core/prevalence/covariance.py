@@ -132,15 +132,17 @@ def inverse_hessian(hessian: Floats, free: Mask) -> Floats:
 def _scale_effect(likelihood: Likelihood, p: Floats, calibration: Calibration) -> Floats:
     """mean_i q_ik (z_ik − Σ_l q_il z_il), C values, from one pass.
 
-    t z_k = ln c_k − b_k up to a constant per row, c the calibrated posteriors.
+    t z_k = ln c_k − b_k up to a constant per row, c the calibrated posteriors; entries of a block
+    times the factors are c, up to a constant per row.
     """
     known = likelihood.known
-    x = p[known] / likelihood.source[known]
+    x = p[known] * likelihood.ratio
+    shift = np.log(likelihood.factors) - calibration.bias[known]
     total = np.zeros(len(known))
     for block, weights in likelihood.informative:
         adjusted = block * x
         adjusted /= adjusted.sum(axis=1, keepdims=True)
-        scores = np.log(np.maximum(block, TINY)) - calibration.bias[known]
+        scores = np.log(np.maximum(block, TINY)) + shift
         scores -= np.einsum("ik,ik->i", adjusted, scores)[:, None]
         scores *= adjusted
         total += scores.sum(axis=0) if weights is None else weights @ scores

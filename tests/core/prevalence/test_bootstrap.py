@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from app.core.prevalence import bootstrap
+from app.core.prevalence.calibration import Calibration
 from app.core.prevalence.confusion import ConfusionMatrix, acc, acc_qp
 from app.core.prevalence.intervals import likelihood_intervals
 from app.core.prevalence.likelihood import Likelihood
@@ -44,6 +45,16 @@ class TestMaximised:
         wald = likelihood_intervals(likelihood, top)
         np.testing.assert_allclose(found.lower, wald.lower, atol=0.006)
         np.testing.assert_allclose(found.upper, wald.upper, atol=0.006)
+
+    def test_calibrated_on_the_way_or_before_is_the_same(self) -> None:
+        _, rows = draw(np.random.default_rng(5), SETTING, SETTING.target, 300)
+        source = np.array(SETTING.source)
+        calibration = Calibration("bcts", 1.3, np.array([0.4, -0.1, -0.3]), 1e-300)
+        inside = Likelihood.of(rows, source, calibration=calibration)
+        before = Likelihood.of(calibration.apply(rows), source)
+        found = bootstrap.maximised(inside, mle(inside), seed=1, replicates=20).shares
+        expected = bootstrap.maximised(before, mle(before), seed=1, replicates=20).shares
+        np.testing.assert_allclose(found, expected, atol=1e-7)
 
     def test_a_class_at_zero_can_come_back(self) -> None:
         rows = np.array([[0.9, 0.1], [0.8, 0.2], [0.45, 0.55]])
