@@ -153,7 +153,7 @@ def emq() -> Callable[[Floats, Floats], Any] | None:
     """QuaPy's EMQ, or None where QuaPy is not installed."""
     if find_spec("quapy") is None:
         return None
-    from quapy.method.aggregative import EMQ  # type: ignore[import-untyped, unused-ignore]
+    from quapy.method.aggregative import EMQ
 
     maximise: Callable[[Floats, Floats], Any] = EMQ.EM
     return maximise
