@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.core.prevalence.arrays import Floats
+from app.core.prevalence.arrays import Floats, Mask
 from app.core.prevalence.confusion import ConfusionMatrix, acc_qp
 from app.core.prevalence.covariance import SourceError, inverse_hessian
 from app.core.prevalence.intervals import Intervals
@@ -24,6 +24,7 @@ GROUP = 1 << 20
 """Weights that are held at once."""
 NEWTON_STEPS = 4
 SETTLED = 1e-7
+EXCHANGES = 6
 LARGEST = 20_000_000
 """Most row weights, replicates × rows, that a likelihood bootstrap draws."""
 
@@ -188,18 +189,38 @@ def _newton(rows: Floats, weights: Floats, p: Floats) -> Floats:
 
 
 def _steps(hessians: Floats, m: Floats, shares: Floats) -> Floats:
-    """Minimisers of ½ yᵀH y − (2m − 1)ᵀy over y ≥ 0, scaled to sum to one; G × K."""
+    """Minimisers of ½ yᵀH y − (2m − 1)ᵀy over y ≥ 0, scaled to sum to one; G × K.
+
+    All at once by exchanging the classes that are held at zero; what that does not settle, one
+    by one.
+    """
     b = 2 * m - 1.0
-    with np.errstate(all="ignore"):
-        try:
-            y = np.linalg.solve(hessians, b[:, :, None])[:, :, 0]
-        except np.linalg.LinAlgError:
-            y = np.full_like(b, -1.0)
-    wrong = ~(y >= 0).all(axis=1)
-    for g in np.flatnonzero(wrong):
+    free = np.ones(b.shape, dtype=bool)
+    y = np.zeros_like(b)
+    for _ in range(EXCHANGES):
+        y = _solved(hessians, b, free)
+        slope = np.einsum("gkl,gl->gk", hessians, y) - b
+        wrong = np.where(free, y < 0, slope < -1e-10)
+        unsettled = wrong.any(axis=1)
+        if not unsettled.any():
+            break
+        free ^= wrong
+    for g in np.flatnonzero(unsettled):
         found = nonnegative_qp(hessians[g], b[g], shares[g], np.ones(len(b[g]), dtype=bool))
         y[g] = shares[g] if found is None else found
     totals = y.sum(axis=1, keepdims=True)
     # A class may come back from zero, so none is left exactly there between steps.
     scaled = np.where(totals > 0, y / np.where(totals > 0, totals, 1), shares)
     return 0.999999999 * scaled + 1e-9 * shares
+
+
+def _solved(hessians: Floats, b: Floats, free: Mask) -> Floats:
+    """H⁻¹ b on the free classes of each of G problems, zero elsewhere; −1 where H is singular."""
+    inside = free[:, :, None] & free[:, None, :]
+    held = np.where(inside, hessians, np.eye(b.shape[1]))
+    with np.errstate(all="ignore"):
+        try:
+            y: Floats = np.linalg.solve(held, np.where(free, b, 0.0)[:, :, None])[:, :, 0]
+        except np.linalg.LinAlgError:
+            return np.full_like(b, -1.0)
+    return np.where(np.isfinite(y), y, -1.0)

@@ -96,6 +96,12 @@ def _wald(share: float, reach: float) -> tuple[float, float]:
     return float(expit(centre - reach)), float(expit(centre + reach))
 
 
+def _reach(likelihood: Likelihood, p: Floats, k: int, limit: float, variance: float) -> float:
+    """The u with N(1 − m_k)u + u²/2V = limit/2: where the quadratic profile from zero ends."""
+    slope = likelihood.size * max(1.0 - float(likelihood.multipliers(p)[k]), 0.0)
+    return float(limit / (slope + np.sqrt(slope**2 + limit / variance)))
+
+
 def _expanded(
     likelihood: Likelihood,
     top: MleResult,
@@ -144,9 +150,12 @@ def _profiled(
         plain += max(exact - plain, 0.0) * min(max(1 - absent, 0.0), 1.0)
     wider = total > alone > 0
     limit = plain * (total / alone if wider else 1.0)
-    guess = float(np.sqrt(limit * alone)) if alone > 0 else 0.5
-    profile = Profile(likelihood, top.prevalence, top.gain, k)
-    ends = profile.lower(limit, p - guess), profile.upper(limit, p + guess)
+    direction = spread.target[:, k] / alone if alone > 0 else -top.prevalence
+    direction[k] = 1.0
+    profile = Profile(likelihood, top.prevalence, top.gain, k, direction)
+    reach = float(np.sqrt(limit * alone)) if alone > 0 else 0.5
+    up = _reach(likelihood, top.prevalence, k, limit, alone) if p == 0 and alone > 0 else reach
+    ends = profile.lower(limit, p - reach), profile.upper(limit, p + up)
     narrower = np.sqrt(total / alone) if 0 < total < alone else 1.0
     # Zero and one stay within reach: realised shares sit there exactly.
     lower = 0.0 if ends[0] <= 0 else p + (ends[0] - p) * narrower

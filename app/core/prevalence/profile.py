@@ -33,12 +33,16 @@ class Place:
 
 @dataclass(frozen=True)
 class Profile:
-    """The profile of class k of a likelihood whose maximum is ``top``, with gain ``gain``."""
+    """The profile of class k of a likelihood whose maximum is ``top``, with gain ``gain``.
+
+    ``direction``: dp/dp_k along the profile at the top, C values with 1 for class k.
+    """
 
     likelihood: Likelihood
     top: Floats
     gain: float
     k: int
+    direction: Floats
 
     def upper(self, limit: float, guess: float) -> float:
         """The largest u with deviance at most ``limit``; ``guess``: a first idea."""
@@ -58,12 +62,12 @@ class Profile:
         """Newton's method on the root of the deviance, inside a shrinking bracket."""
         u0 = float(self.top[self.k])
         rising = high > u0
-        u, p = guess, self.top
+        u, p, origin = guess, self.top, u0
         for _ in range(STEPS):
             if not low < u < high:
                 u = 0.5 * (low + high)
-            place = self.at(u, p)
-            u, p = place.u, place.p
+            place = self.at(u, np.maximum(p + (u - origin) * self.direction, 0.0))
+            u, p, origin = place.u, place.p, place.u
             if abs(place.deviance - limit) <= ENOUGH * limit or high - low <= 1e-12:
                 break
             if (place.deviance > limit) == rising:
@@ -104,9 +108,14 @@ class Profile:
         tilt[self.k] = min(max(a, 1e-12), 1e12)
         tilted = self.likelihood.under(self.likelihood.source * tilt)
         start = p * tilt
-        found = mle(tilted, start=start / start.sum()).prevalence / tilt
+        found = mle(tilted, self._tolerance, start=start / start.sum()).prevalence / tilt
         moved: Floats = found / found.sum()
         return moved
+
+    @property
+    def _tolerance(self) -> float:
+        """A gap that leaves the deviance right to 1e-3, far less than ``ENOUGH`` asks."""
+        return 5e-4 / self.likelihood.size
 
     def _without(self, u: float) -> Floats:
         """No row resembles class k: the others as without it, scaled."""
