@@ -15,7 +15,7 @@ from app.core.prevalence.likelihood import Likelihood
 from app.core.prevalence.nonnegative_qp import nonnegative_qp
 
 HOPELESS = 100.0
-"""A start with more than this gap is mixed with the source priors."""
+"""A start with more than this gap is mixed with the source priors, a later point mended by EM."""
 EM_STEPS = 5
 """At most this many at the start, while the gap is above one."""
 LENGTHS = (1.0, 0.97, 0.85, 0.6, 0.35, 0.15, 0.05, 1e-2, 1e-3, 1e-5)
@@ -75,6 +75,9 @@ class Climb:
                 break
             if point.gap < ROUNDING and following.gap > 0.5 * point.gap:
                 return min(point, following, key=lambda at: at.gap), steps
+            if HOPELESS < following.gap < np.inf:
+                # A class was left with far too little, which Newton only doubles; EM restores it.
+                following = self.evaluate(_expectation_maximisation(following))
             self.stale = self.at is not following.p and following.gap > REUSED * point.gap
             point = following
         return point, steps
