@@ -10,7 +10,8 @@ from typing import Annotated, Any
 from fastapi import Depends, Path, Query, Request
 from starlette.responses import JSONResponse
 
-from app.api.schemas import NAME, Out, ProblemOut
+from app.api.requests import NAME
+from app.api.responses import Out, ProblemOut
 from app.core.errors import InvalidInput
 from app.settings import Settings
 from models_store.errors import NotFound

@@ -1,6 +1,5 @@
 """Batches: estimates and their history, adjusted posteriors, shift tests."""
 
-import json as stdlib_json
 import re
 from typing import Annotated, Any
 from uuid import uuid4
@@ -26,37 +25,16 @@ from app.api.context import (
 from app.api.nulls import NullsDep
 from app.api.once import OnceDep
 from app.api.openapi import takes_batch
-from app.api.payload import Body, accepted, only, refuse_unknown, require_json
-from app.api.schemas import (
-    NAME,
-    BatchIn,
-    EstimateIn,
-    EstimateOut,
-    EstimatePage,
-    PosteriorsIn,
-    PosteriorsOut,
-    RegionTestIn,
-    RegionTestOut,
-    SegmentKey,
-    SegmentValue,
-    ShiftTestIn,
-    ShiftTestOut,
-    Timestamp,
-)
-from app.api.wire import json, npy
+from app.api.payload import Body, only, refuse_unknown, require_json
+from app.api.requests import NAME, EstimateIn, SegmentKey, SegmentValue, Timestamp
+from app.api.responses import EstimateOut, EstimatePage
 from app.core.errors import InvalidInput
 from app.core.prevalence.arrays import Floats
-from app.core.warnings import Warning
 from app.estimation import (
-    AdjustedRows,
     EmOptions,
     Estimate,
     IntervalOptions,
-    OutputBatch,
     ShiftOptions,
-    adjust_batch,
-    check_region,
-    compare_priors,
     estimate,
 )
 from app.estimation import Request as Asked
@@ -67,8 +45,6 @@ from models_store.store import UnitOfWork
 
 router = APIRouter(tags=["estimates"])
 VERSION = "/v1/models/{name}/versions/{version}"
-BATCH_PROBLEMS = problems(400, 404, 406, 409, 413, 415, 422, 503)
-LONGEST_HEADER = 4000
 
 
 @router.post(
@@ -77,7 +53,7 @@ LONGEST_HEADER = 4000
     responses={
         200: {"model": EstimateOut, "description": "keep=false: nothing was kept"},
         201: {"model": EstimateOut},
-        **BATCH_PROBLEMS,
+        **problems(400, 404, 406, 409, 413, 415, 422, 503),
     },
     openapi_extra=takes_batch(EstimateIn),
 )
@@ -113,122 +89,6 @@ def create_estimate(
         return record.model_id, answer(_with_arrays(shown, result), 201, location)
 
     return once.commit(work)
-
-
-@router.post(
-    f"{VERSION}/posteriors",
-    responses={
-        200: {"model": PosteriorsOut, "content": {npy.MEDIA_TYPE: {}}},
-        **problems(400, 404, 406, 409, 413, 415, 422, 503),
-    },
-    openapi_extra=takes_batch(PosteriorsIn),
-)
-def create_posteriors(
-    name: ModelName, version: Selector, payload: Body, request: Request, store: StoreDep
-) -> Response:
-    """Adjust rows to stated target priors or, without them, to the estimate of these rows."""
-    media_type = accepted(request, (json.MEDIA_TYPE, npy.MEDIA_TYPE))
-    content, text = payload.batch()
-    given = parse.envelope(PosteriorsIn, content, text)
-    with store.read() as unit:
-        record = unit.versions.get(name, version)
-    source = record.source
-    batch = parse.batch(given, source)
-    target: Floats | None = None
-    said: tuple[Warning, ...] = ()
-    if given.target_priors is not None:
-        target, said = parse.stated_priors(
-            given.target_priors, source.classes, "/target_priors", text
-        )
-    rows = adjust_batch(source, batch, target, _asked(given))
-    warnings = (*said, *rows.warnings)
-    if media_type == npy.MEDIA_TYPE:
-        headers = _headers(warnings, rows, source.classes)
-        return Response(npy.encode(rows.posteriors), 200, headers, npy.MEDIA_TYPE)
-    bare_counts = isinstance(batch, OutputBatch) and batch.codes is None
-    shown = PosteriorsOut(
-        model=record.model,
-        version=record.number,
-        size=batch.size,
-        columns=list(source.classes),
-        outputs=list(source.outputs) if bare_counts else None,
-        method=rows.method,
-        source_priors=present.by_class(source.classes, rows.source),
-        target_priors=present.by_class(source.classes, rows.target),
-        warnings=present.warnings(warnings),
-        posteriors=None,
-    )
-    return answer({**present.body(shown), "posteriors": rows.posteriors.tolist()})
-
-
-@router.post(
-    f"{VERSION}/shift-tests",
-    responses={200: {"model": ShiftTestOut}, **BATCH_PROBLEMS},
-    openapi_extra=takes_batch(ShiftTestIn),
-)
-def create_shift_test(
-    name: ModelName,
-    version: Selector,
-    payload: Body,
-    request: Request,
-    store: StoreDep,
-    nulls: NullsDep,
-) -> Response:
-    """Test whether the priors have shifted; nothing is kept."""
-    require_json(request)
-    content, text = payload.batch()
-    given = parse.envelope(ShiftTestIn, content, text)
-    with store.read() as unit:
-        record = unit.versions.get(name, version)
-    batch = parse.batch(given, record.source)
-    asked = Asked(em=_em(given), shift=ShiftOptions(**given.shift.model_dump()))
-    result = compare_priors(record.source, batch, asked, nulls.of(record))
-    return answer(
-        ShiftTestOut(
-            model=record.model,
-            version=record.number,
-            size=result.size,
-            shift=present.shift(result.shift),
-            diagnostics=present.diagnostics(record.source.classes, result.diagnostics),
-            warnings=present.warnings(result.warnings),
-        )
-    )
-
-
-@router.post(
-    f"{VERSION}/region-tests",
-    responses={200: {"model": RegionTestOut}, **BATCH_PROBLEMS},
-    openapi_extra=takes_batch(RegionTestIn),
-)
-def create_region_test(
-    name: ModelName, version: Selector, payload: Body, request: Request, store: StoreDep
-) -> Response:
-    """Test whether stated priors lie in the likelihood-ratio region of a batch; nothing kept."""
-    require_json(request)
-    content, text = payload.batch()
-    given = parse.envelope(RegionTestIn, content, text)
-    with store.read() as unit:
-        record = unit.versions.get(name, version)
-    source = record.source
-    batch = parse.batch(given, source)
-    priors, said = parse.stated_priors(given.priors, source.classes, "/priors", text)
-    result = check_region(source, batch, priors, given.level)
-    return answer(
-        RegionTestOut(
-            model=record.model,
-            version=record.number,
-            size=result.size,
-            inside=result.inside,
-            level=result.level,
-            statistic=result.statistic,
-            factor=result.factor,
-            degrees_of_freedom=result.degrees_of_freedom,
-            p_value=result.p_value,
-            priors=present.by_class(source.classes, priors),
-            prevalence=present.by_class(source.classes, result.prevalence),
-            warnings=present.warnings((*said, *result.warnings)),
-        )
-    )
 
 
 @router.get("/v1/estimates", response_model=EstimatePage, responses=problems(404, 422, 503))
@@ -295,16 +155,10 @@ def _checked(shape: Any, value: Any, pointer: str) -> Any:
         raise InvalidInput.at(pointer, message) from None
 
 
-def _em(given: BatchIn) -> EmOptions:
-    return EmOptions(given.options.tolerance, given.options.max_iterations)
-
-
-def _asked(given: EstimateIn | PosteriorsIn) -> Asked:
-    if isinstance(given, PosteriorsIn):
-        return Asked(method=given.method, em=_em(given))
+def _asked(given: EstimateIn) -> Asked:
     return Asked(
         method=given.method,
-        em=_em(given),
+        em=EmOptions(**given.options.model_dump()),
         shift=ShiftOptions(**given.shift.model_dump()),
         interval=IntervalOptions(**given.interval.model_dump()),
         trace="trace" in given.include,
@@ -341,18 +195,3 @@ def _with_arrays(shown: EstimateOut, result: Estimate) -> dict[str, Any]:
     arrays: dict[str, Floats | None] = {"posteriors": result.posteriors, "trace": result.trace}
     content.update({k: array.tolist() for k, array in arrays.items() if array is not None})
     return content
-
-
-def _headers(
-    warnings: tuple[Warning, ...], rows: AdjustedRows, names: tuple[str, ...]
-) -> dict[str, str]:
-    """What a binary answer cannot hold: warning codes, the method, the priors (ASCII JSON)."""
-    codes = [warning.code for warning in warnings]
-    target = stdlib_json.dumps(present.by_class(names, rows.target))
-    headers: dict[str, str] = {"Priorshift-Method": rows.method or "stated"}
-    if len(target) <= LONGEST_HEADER:
-        headers["Priorshift-Target-Priors"] = target
-    else:
-        codes.append("priors-not-in-header")
-    headers["Priorshift-Warnings"] = ", ".join(codes)
-    return headers

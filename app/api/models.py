@@ -23,7 +23,8 @@ from app.api.context import (
 from app.api.once import OnceDep
 from app.api.openapi import takes
 from app.api.payload import Body, only
-from app.api.schemas import NAME, AliasIn, AliasOut, ModelIn, ModelOut, ModelPage, ModelPatch
+from app.api.requests import NAME, AliasIn, ModelIn, ModelPatch
+from app.api.responses import AliasOut, ModelOut, ModelPage
 from models_store.errors import NotFound
 from models_store.sources import Prepared
 from models_store.store import UnitOfWork

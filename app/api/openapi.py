@@ -7,12 +7,12 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from app.api import schemas
+from app.api import requests, responses
 from app.api.problems import MEDIA_TYPE as PROBLEM
 from app.api.wire import json, npy
 
 REF = "#/components/schemas/{model}"
-PROBLEM_SCHEMA = {"$ref": REF.format(model=schemas.ProblemOut.__name__)}
+PROBLEM_SCHEMA = {"$ref": REF.format(model=responses.ProblemOut.__name__)}
 SCALARS = {"string", "number", "integer", "boolean"}
 
 
@@ -66,8 +66,8 @@ def _inputs() -> dict[str, Any]:
     """The schemas of every request shape."""
     shapes = [
         shape
-        for shape in vars(schemas).values()
-        if isinstance(shape, type) and issubclass(shape, schemas.In)
+        for shape in vars(requests).values()
+        if isinstance(shape, type) and issubclass(shape, requests.In)
     ]
     modes = [(shape, "validation") for shape in shapes]
     _, definitions = models_json_schema(modes, ref_template=REF)  # type: ignore[arg-type]
@@ -83,7 +83,7 @@ def _query(shape: type[BaseModel]) -> dict[str, Any]:
         found["include"] = strings
     for name, field in shape.model_fields.items():
         inner = field.annotation
-        if isinstance(inner, type) and issubclass(inner, schemas.In):
+        if isinstance(inner, type) and issubclass(inner, requests.In):
             properties = inner.model_json_schema()["properties"]
             found.update({f"{name}.{key}": value for key, value in properties.items()})
         elif inner is str:

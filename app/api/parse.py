@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 import numpy as np
 from pydantic import BaseModel
 
-from app.api.schemas import BatchIn, SourceIn, ValidationIn
+from app.api.requests import BatchIn, SourceIn, ValidationIn
 from app.api.wire import json
 from app.core.errors import Fault, Faults, InvalidInput, pointer
 from app.core.prevalence.arrays import Floats, probabilities, probability_rows

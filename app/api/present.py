@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from app.api import schemas as out
+from app.api import responses as out
 from app.core.prevalence.arrays import Floats
 from app.core.prevalence.shift import ShiftTest
 from app.core.prevalence.source import SourceModel

@@ -20,7 +20,8 @@ from app.api.context import (
 from app.api.once import OnceDep
 from app.api.openapi import takes
 from app.api.payload import Body, only
-from app.api.schemas import SourceIn, VersionIn, VersionOut, VersionPage
+from app.api.requests import SourceIn, VersionIn
+from app.api.responses import VersionOut, VersionPage
 from models_store.sources import Prepared
 from models_store.store import UnitOfWork
 

@@ -1,4 +1,4 @@
-"""What goes in and out, as JSON shapes. Arrays are checked by ``wire``, not here."""
+"""What a request may hold, as JSON shapes. Arrays are checked by ``wire``, not here."""
 
 import json
 from datetime import datetime
@@ -197,13 +197,13 @@ class BatchIn(In):
     columns: Labels | None = None
     predictions: Labels | None = None
     predicted_counts: ByName | None = None
-    options: OptionsIn = OptionsIn()
 
 
 class EstimateIn(BatchIn):
-    """A batch to estimate from."""
+    """A batch to estimate from; ``options`` are those of em."""
 
     method: str = "auto"
+    options: OptionsIn = OptionsIn()
     interval: IntervalIn = IntervalIn()
     shift: ShiftIn = ShiftIn()
     observed_at: Timestamp | None = None
@@ -217,6 +217,7 @@ class PosteriorsIn(BatchIn):
     """Rows to adjust, to ``target_priors`` or to their own estimate."""
 
     method: str = "auto"
+    options: OptionsIn = OptionsIn()
     target_priors: ByName | None = None
 
 
@@ -231,250 +232,3 @@ class ShiftTestIn(BatchIn):
     """A batch to test."""
 
     shift: ShiftIn = ShiftIn()
-
-
-class Out(BaseModel):
-    """An answer part."""
-
-    model_config = ConfigDict(populate_by_name=True)
-
-
-class WarningOut(Out):
-    """What to doubt, or what was decided for the caller."""
-
-    code: str
-    message: str
-
-
-class MethodOut(Out):
-    """Whether a version serves a method."""
-
-    name: str
-    available: bool
-    reason: str | None = None
-
-
-class ValidationOut(Out):
-    """The validation set in brief; ``mean_gap``: mean posterior minus label frequency, raw."""
-
-    size: int
-    label_counts: dict[str, float]
-    mean_gap: dict[str, float]
-
-
-class CalibrationOut(Out):
-    """calibrated ∝ exp(scale · ln max(g, floor) + bias)."""
-
-    method: Literal["bcts", "none"]
-    scale: float
-    bias: dict[str, float]
-    floor: float
-    regularised: bool
-
-
-class VersionOut(Out):
-    """A version. ``priors``: of the training data; ``source_priors``: those in use."""
-
-    model: str
-    version: int
-    digest: str
-    created_at: datetime
-    classes: list[str]
-    priors: dict[str, float]
-    source_priors: dict[str, float]
-    outputs: list[str]
-    confusion_matrix: list[list[float]] | None
-    validation: ValidationOut | None
-    calibration: CalibrationOut
-    methods: list[MethodOut]
-    metadata: dict[str, Any]
-    warnings: list[WarningOut]
-
-
-class ModelOut(Out):
-    """A model; ``version`` is there in the answer that registered it."""
-
-    name: str
-    kind: str
-    classes: list[str]
-    description: str
-    versions: int
-    aliases: dict[str, int]
-    created_at: datetime
-    updated_at: datetime
-    version: VersionOut | None = None
-
-
-class ModelPage(Out):
-    """Models by name."""
-
-    items: list[ModelOut]
-    next_cursor: str | None
-
-
-class VersionPage(Out):
-    """Versions, newest first."""
-
-    items: list[VersionOut]
-    next_cursor: str | None
-
-
-class AliasOut(Out):
-    """An alias."""
-
-    model: str
-    alias: str
-    version: int
-    updated_at: datetime
-
-
-class PrevalenceOut(Out):
-    """One class. ``weight`` = estimate / source, ``log_offset`` its logarithm."""
-
-    class_: Annotated[str, Field(alias="class")]
-    source: float
-    counted: float | None
-    estimate: float
-    lower: float | None
-    upper: float | None
-    weight: float | None
-    log_offset: float | None
-
-
-class IntervalOut(Out):
-    """How ``lower`` and ``upper`` were found; seed and replicates of a bootstrap."""
-
-    level: float
-    method: Literal["likelihood", "wald", "profile", "bootstrap", "exact-binomial"]
-    of: Literal["population", "batch"]
-    seed: int | None
-    replicates: int | None
-
-
-class AdjustmentOut(Out):
-    """adjusted ∝ exp(scale · ln max(g_k, floor) + offsets_k), on raw posteriors g."""
-
-    scale: float
-    offsets: dict[str, float | None]
-    floor: float
-
-
-class ShiftOut(Out):
-    """The likelihood-ratio test."""
-
-    statistic: float
-    scale: float
-    degrees_of_freedom: int
-    p_value: float
-    raw_p_value: float
-    reference: Literal["chi-square", "scaled-chi-square", "bootstrap"]
-    significance: float
-    minimum_effect: float
-    effect_size: float
-    detected: bool
-    raw_false_alarm_rate: float | None
-    seed: int | None
-    replicates: int | None
-
-
-class DiagnosticsOut(Out):
-    """How far the numbers can be trusted."""
-
-    status: str
-    iterations: int | None = None
-    optimality_gap: float | None = None
-    gain: float | None = None
-    raw: dict[str, float] | None = None
-    inadmissible: bool | None = None
-
-
-class EstimateOut(Out):
-    """What one batch said. ``posteriors`` and ``trace`` come when included, and are not kept."""
-
-    id: str | None
-    model: str
-    version: int
-    method: str
-    reason: str
-    size: int
-    created_at: datetime
-    observed_at: datetime | None
-    segment: dict[str, str]
-    prevalence: list[PrevalenceOut]
-    interval: IntervalOut | None
-    adjustment: AdjustmentOut | None
-    shift: ShiftOut | None
-    diagnostics: DiagnosticsOut
-    warnings: list[WarningOut]
-    posteriors: Matrix | None = None
-    trace: Matrix | None = None
-
-
-class EstimatePage(Out):
-    """Kept estimates, newest first."""
-
-    items: list[EstimateOut]
-    next_cursor: str | None
-
-
-class PosteriorsOut(Out):
-    """Adjusted rows in the order of ``columns``; for counts, one row for each of ``outputs``."""
-
-    model: str
-    version: int
-    size: int
-    columns: list[str]
-    outputs: list[str] | None
-    method: str | None
-    source_priors: dict[str, float]
-    target_priors: dict[str, float]
-    warnings: list[WarningOut]
-    posteriors: Matrix
-
-
-class ShiftTestOut(Out):
-    """The shift results of a batch."""
-
-    model: str
-    version: int
-    size: int
-    shift: ShiftOut
-    diagnostics: DiagnosticsOut
-    warnings: list[WarningOut]
-
-
-class RegionTestOut(Out):
-    """Whether the stated priors lie in the region; statistic null where they are impossible."""
-
-    model: str
-    version: int
-    size: int
-    inside: bool
-    level: float
-    statistic: float | None
-    factor: float
-    degrees_of_freedom: int
-    p_value: float
-    priors: dict[str, float]
-    prevalence: dict[str, float]
-    warnings: list[WarningOut]
-
-
-class FaultOut(Out):
-    """One wrong thing."""
-
-    pointer: str
-    message: str
-    row: int | None = None
-
-
-class ProblemOut(Out):
-    """RFC 9457."""
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    instance: str
-    errors: list[FaultOut] | None = None
-    error_count: int | None = None

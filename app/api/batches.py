@@ -1,0 +1,173 @@
+"""Batches whose answers are not kept: adjusted posteriors, shift tests, region tests."""
+
+import json as stdlib_json
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from app.api import parse, present
+from app.api.context import (
+    ModelName,
+    Selector,
+    StoreDep,
+    answer,
+    problems,
+)
+from app.api.nulls import NullsDep
+from app.api.openapi import takes_batch
+from app.api.payload import Body, accepted, require_json
+from app.api.requests import (
+    PosteriorsIn,
+    RegionTestIn,
+    ShiftTestIn,
+)
+from app.api.responses import PosteriorsOut, RegionTestOut, ShiftTestOut
+from app.api.wire import json, npy
+from app.core.prevalence.arrays import Floats
+from app.core.warnings import Warning
+from app.estimation import (
+    AdjustedRows,
+    EmOptions,
+    OutputBatch,
+    ShiftOptions,
+    adjust_batch,
+    check_region,
+    compare_priors,
+)
+from app.estimation import Request as Asked
+
+router = APIRouter(prefix="/v1/models/{name}/versions/{version}", tags=["batches"])
+BATCH_PROBLEMS = problems(400, 404, 406, 409, 413, 415, 422, 503)
+LONGEST_HEADER = 4000
+
+
+@router.post(
+    "/posteriors",
+    responses={
+        200: {"model": PosteriorsOut, "content": {npy.MEDIA_TYPE: {}}},
+        **problems(400, 404, 406, 409, 413, 415, 422, 503),
+    },
+    openapi_extra=takes_batch(PosteriorsIn),
+)
+def create_posteriors(
+    name: ModelName, version: Selector, payload: Body, request: Request, store: StoreDep
+) -> Response:
+    """Adjust rows to stated target priors or, without them, to the estimate of these rows."""
+    media_type = accepted(request, (json.MEDIA_TYPE, npy.MEDIA_TYPE))
+    content, text = payload.batch()
+    given = parse.envelope(PosteriorsIn, content, text)
+    with store.read() as unit:
+        record = unit.versions.get(name, version)
+    source = record.source
+    batch = parse.batch(given, source)
+    target: Floats | None = None
+    said: tuple[Warning, ...] = ()
+    if given.target_priors is not None:
+        target, said = parse.stated_priors(
+            given.target_priors, source.classes, "/target_priors", text
+        )
+    em = EmOptions(**given.options.model_dump())
+    rows = adjust_batch(source, batch, target, Asked(method=given.method, em=em))
+    warnings = (*said, *rows.warnings)
+    if media_type == npy.MEDIA_TYPE:
+        headers = _headers(warnings, rows, source.classes)
+        return Response(npy.encode(rows.posteriors), 200, headers, npy.MEDIA_TYPE)
+    bare_counts = isinstance(batch, OutputBatch) and batch.codes is None
+    shown = PosteriorsOut(
+        model=record.model,
+        version=record.number,
+        size=batch.size,
+        columns=list(source.classes),
+        outputs=list(source.outputs) if bare_counts else None,
+        method=rows.method,
+        source_priors=present.by_class(source.classes, rows.source),
+        target_priors=present.by_class(source.classes, rows.target),
+        warnings=present.warnings(warnings),
+        posteriors=None,
+    )
+    return answer({**present.body(shown), "posteriors": rows.posteriors.tolist()})
+
+
+@router.post(
+    "/shift-tests",
+    responses={200: {"model": ShiftTestOut}, **BATCH_PROBLEMS},
+    openapi_extra=takes_batch(ShiftTestIn),
+)
+def create_shift_test(
+    name: ModelName,
+    version: Selector,
+    payload: Body,
+    request: Request,
+    store: StoreDep,
+    nulls: NullsDep,
+) -> Response:
+    """Test whether the priors have shifted; nothing is kept."""
+    require_json(request)
+    content, text = payload.batch()
+    given = parse.envelope(ShiftTestIn, content, text)
+    with store.read() as unit:
+        record = unit.versions.get(name, version)
+    batch = parse.batch(given, record.source)
+    asked = Asked(shift=ShiftOptions(**given.shift.model_dump()))
+    result = compare_priors(record.source, batch, asked, nulls.of(record))
+    return answer(
+        ShiftTestOut(
+            model=record.model,
+            version=record.number,
+            size=result.size,
+            shift=present.shift(result.shift),
+            diagnostics=present.diagnostics(record.source.classes, result.diagnostics),
+            warnings=present.warnings(result.warnings),
+        )
+    )
+
+
+@router.post(
+    "/region-tests",
+    responses={200: {"model": RegionTestOut}, **BATCH_PROBLEMS},
+    openapi_extra=takes_batch(RegionTestIn),
+)
+def create_region_test(
+    name: ModelName, version: Selector, payload: Body, request: Request, store: StoreDep
+) -> Response:
+    """Test whether stated priors lie in the likelihood-ratio region of a batch; nothing kept."""
+    require_json(request)
+    content, text = payload.batch()
+    given = parse.envelope(RegionTestIn, content, text)
+    with store.read() as unit:
+        record = unit.versions.get(name, version)
+    source = record.source
+    batch = parse.batch(given, source)
+    priors, said = parse.stated_priors(given.priors, source.classes, "/priors", text)
+    result = check_region(source, batch, priors, given.level)
+    return answer(
+        RegionTestOut(
+            model=record.model,
+            version=record.number,
+            size=result.size,
+            inside=result.inside,
+            level=result.level,
+            statistic=result.statistic,
+            factor=result.factor,
+            degrees_of_freedom=result.degrees_of_freedom,
+            p_value=result.p_value,
+            priors=present.by_class(source.classes, priors),
+            prevalence=present.by_class(source.classes, result.prevalence),
+            warnings=present.warnings((*said, *result.warnings)),
+        )
+    )
+
+
+def _headers(
+    warnings: tuple[Warning, ...], rows: AdjustedRows, names: tuple[str, ...]
+) -> dict[str, str]:
+    """What a binary answer cannot hold: warning codes, the method, the priors (ASCII JSON)."""
+    codes = [warning.code for warning in warnings]
+    target = stdlib_json.dumps(present.by_class(names, rows.target))
+    headers: dict[str, str] = {"Priorshift-Method": rows.method or "stated"}
+    if len(target) <= LONGEST_HEADER:
+        headers["Priorshift-Target-Priors"] = target
+    else:
+        codes.append("priors-not-in-header")
+    headers["Priorshift-Warnings"] = ", ".join(codes)
+    return headers
