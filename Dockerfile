@@ -15,6 +15,7 @@ RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin prio
 COPY --from=build /opt/priorshift /opt/priorshift
 ENV PATH=/opt/priorshift/bin:$PATH \
     PYTHONUNBUFFERED=1 \
+    OPENBLAS_NUM_THREADS=1 \
     PRIORSHIFT_HOST=0.0.0.0 \
     PRIORSHIFT_DATABASE_URL=sqlite:////data/priorshift.db
 WORKDIR /data

@@ -1,6 +1,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+export OPENBLAS_NUM_THREADS ?= 1
 export PRIORSHIFT_DATABASE_URL ?= sqlite:///var/priorshift.db
 
 .PHONY: demo run test lint format fuzz-likelihood clean
