@@ -87,6 +87,20 @@ class TestGolden:
         adjusted, _ = adjust(posteriors, source, result.prevalence)
         np.testing.assert_allclose(adjusted.mean(axis=0), result.prevalence, rtol=0, atol=1e-9)
 
+    def test_s12_all_priors_before_all_posteriors(self) -> None:
+        entry = GOLDEN["S12_sld_update_order"]
+        posteriors = np.array(entry["inputs"]["posterior"])
+        source = np.array(entry["inputs"]["prior_train"])
+        expected = entry["expected"]
+        first, second = (
+            em(Likelihood.of(posteriors, source), 1e-300, steps).prevalence for steps in (1, 2)
+        )
+        np.testing.assert_allclose(first, expected["prior_after_1"], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(second, expected["prior_after_2"], rtol=0, atol=1e-12)
+        adjusted, _ = adjust(posteriors, source, first)
+        np.testing.assert_allclose(adjusted, expected["posterior_after_1"], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(adjusted.sum(axis=1), 1, atol=1e-12)
+
     def test_l08_uninformative_rows_keep_the_source_priors(self) -> None:
         source = np.array(GOLDEN["L08_lr_uninformative"]["inputs"]["prior_train"])
         result = solve(np.tile(source, (20, 1)), source)
