@@ -1,4 +1,4 @@
-"""Batches whose answers are not kept: adjusted posteriors, shift tests, region tests."""
+"""Answers that are not kept: adjusted posteriors and intercepts, shift and region tests."""
 
 import json as stdlib_json
 
@@ -14,16 +14,18 @@ from app.api.context import (
     problems,
 )
 from app.api.nulls import NullsDep
-from app.api.openapi import takes_batch
+from app.api.openapi import takes, takes_batch
 from app.api.payload import Body, accepted, require_json
 from app.api.requests import (
+    BiasAdjustmentIn,
     PosteriorsIn,
     RegionTestIn,
     ShiftTestIn,
 )
-from app.api.responses import PosteriorsOut, RegionTestOut, ShiftTestOut
+from app.api.responses import BiasAdjustmentOut, PosteriorsOut, RegionTestOut, ShiftTestOut
 from app.api.wire import json, npy
-from app.core.prevalence.arrays import Floats
+from app.core.errors import InvalidInput
+from app.core.prevalence.arrays import Codes, Floats
 from app.core.warnings import Warning
 from app.estimation import (
     AdjustedRows,
@@ -31,6 +33,7 @@ from app.estimation import (
     OutputBatch,
     ShiftOptions,
     adjust_batch,
+    adjust_intercepts,
     check_region,
     compare_priors,
 )
@@ -50,7 +53,12 @@ LONGEST_HEADER = 4000
     openapi_extra=takes_batch(PosteriorsIn),
 )
 def create_posteriors(
-    name: ModelName, version: Selector, payload: Body, request: Request, store: StoreDep
+    name: ModelName,
+    version: Selector,
+    payload: Body,
+    request: Request,
+    store: StoreDep,
+    nulls: NullsDep,
 ) -> Response:
     """Adjust rows to stated target priors or, without them, to the estimate of these rows."""
     media_type = accepted(request, (json.MEDIA_TYPE, npy.MEDIA_TYPE))
@@ -66,8 +74,16 @@ def create_posteriors(
         target, said = parse.stated_priors(
             given.target_priors, source.classes, "/target_priors", text
         )
-    em = EmOptions(**given.options.model_dump())
-    rows = adjust_batch(source, batch, target, Asked(method=given.method, em=em))
+    costs = None if given.costs is None else parse.costs(given.costs, len(source.classes))
+    if costs is not None and media_type == npy.MEDIA_TYPE:
+        raise InvalidInput.at("/costs", "asks for decisions, which only a JSON answer holds")
+    asked = Asked(
+        method=given.method,
+        em=EmOptions(**given.options.model_dump()),
+        shift=ShiftOptions(**given.shift.model_dump()),
+        only_if_shifted=given.adjust == "if-shifted",
+    )
+    rows = adjust_batch(source, batch, target, asked, nulls.of(record), costs)
     warnings = (*said, *rows.warnings)
     if media_type == npy.MEDIA_TYPE:
         headers = _headers(warnings, rows, source.classes)
@@ -83,6 +99,8 @@ def create_posteriors(
         source_priors=present.by_class(source.classes, rows.source),
         target_priors=present.by_class(source.classes, rows.target),
         warnings=present.warnings(warnings),
+        decisions=_named(source.classes, rows.decided),
+        threshold=rows.threshold,
         posteriors=None,
     )
     return answer({**present.body(shown), "posteriors": rows.posteriors.tolist()})
@@ -156,6 +174,42 @@ def create_region_test(
             warnings=present.warnings((*said, *result.warnings)),
         )
     )
+
+
+@router.post(
+    "/bias-adjustments",
+    responses={200: {"model": BiasAdjustmentOut}, **BATCH_PROBLEMS},
+    openapi_extra=takes(BiasAdjustmentIn),
+)
+def create_bias_adjustment(
+    name: ModelName, version: Selector, payload: Body, request: Request, store: StoreDep
+) -> Response:
+    """Adjust the intercepts of a softmax model to stated priors, or to the estimate of a batch."""
+    require_json(request)
+    given = parse.envelope(BiasAdjustmentIn, payload.json())
+    with store.read() as unit:
+        record = unit.versions.get(name, version)
+    source = record.source
+    intercepts, reference = parse.intercepts(given, source.classes)
+    target, batch, said = parse.target_or_batch(given, source)
+    asked = Asked(method=given.method, em=EmOptions(**given.options.model_dump()))
+    result = adjust_intercepts(source, intercepts, reference, target, batch, asked)
+    return answer(
+        BiasAdjustmentOut(
+            model=record.model,
+            version=record.number,
+            method=result.method,
+            scale=result.scale,
+            intercepts=present.by_class(source.classes, result.intercepts),
+            reference=given.reference,
+            target_priors=present.by_class(source.classes, result.target),
+            warnings=present.warnings((*said, *result.warnings)),
+        )
+    )
+
+
+def _named(names: tuple[str, ...], codes: Codes | None) -> list[str] | None:
+    return None if codes is None else [names[k] for k in codes]
 
 
 def _headers(

@@ -192,6 +192,10 @@ def _estimate(
 def _with_arrays(shown: EstimateOut, result: Estimate) -> dict[str, Any]:
     """The answer with the arrays that were included, which are not kept."""
     content = present.body(shown)
-    arrays: dict[str, Floats | None] = {"posteriors": result.posteriors, "trace": result.trace}
+    arrays: dict[str, Floats | None] = {
+        "posteriors": result.posteriors,
+        "trace": result.trace,
+        "weighted_precision": result.weighted_precision,
+    }
     content.update({k: array.tolist() for k, array in arrays.items() if array is not None})
     return content

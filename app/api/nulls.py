@@ -2,13 +2,15 @@
 
 import threading
 from collections import OrderedDict
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Request
 
 from app.core.prevalence import two_sample
 from app.core.prevalence.arrays import Floats
-from app.estimation.use import Null
+from app.core.prevalence.source import ValidationSet
+from app.estimation import SourceRows
 from models_store.records import VersionRecord
 from models_store.store import Store
 
@@ -23,35 +25,53 @@ class Nulls:
         self._kept: OrderedDict[tuple[int, float, int], Floats] = OrderedDict()
         self._lock = threading.Lock()
 
-    def of(self, record: VersionRecord) -> Null:
-        """The null statistics of a version, by size and seed."""
+    def of(self, record: VersionRecord) -> SourceRows:
+        """The validation rows of a version, and the null statistics drawn from them."""
+        return _Rows(self, record)
 
-        def null(size: float, seed: int) -> Floats | None:
-            key = (record.id, size, seed)
+    def validation(self, record: VersionRecord) -> ValidationSet | None:
+        """The rows, from the store."""
+        if record.source.validation_size is None:
+            return None
+        with self._store.read() as unit:
+            return unit.versions.validation(record)
+
+    def statistics(self, record: VersionRecord, size: float, seed: int) -> Floats | None:
+        """The null statistics, drawn once."""
+        key = (record.id, size, seed)
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        drawn = self._draw(record, size, seed)
+        if drawn is not None:
             with self._lock:
-                if key in self._kept:
-                    self._kept.move_to_end(key)
-                    return self._kept[key]
-            drawn = self._draw(record, size, seed)
-            if drawn is not None:
-                with self._lock:
-                    self._kept[key] = drawn
-                    while len(self._kept) > KEPT:
-                        self._kept.popitem(last=False)
-            return drawn
-
-        return null
+                self._kept[key] = drawn
+                while len(self._kept) > KEPT:
+                    self._kept.popitem(last=False)
+        return drawn
 
     def _draw(self, record: VersionRecord, size: float, seed: int) -> Floats | None:
         n = record.source.validation_size
         if n is None or n > two_sample.MOST_ROWS:
             return None
-        with self._store.read() as unit:
-            rows = unit.versions.validation(record)
+        rows = self.validation(record)
         if rows is None:
             return None
         calibration = record.source.calibration
         return two_sample.null_statistics(size, rows.posteriors, rows.labels, calibration, seed)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    nulls: Nulls
+    record: VersionRecord
+
+    def validation(self) -> ValidationSet | None:
+        return self.nulls.validation(self.record)
+
+    def null_statistics(self, size: float, seed: int) -> Floats | None:
+        return self.nulls.statistics(self.record, size, seed)
 
 
 def _nulls(request: Request) -> Nulls:

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 import numpy as np
 from pydantic import BaseModel
 
-from app.api.requests import BatchIn, SourceIn, ValidationIn
+from app.api.requests import BatchIn, BiasAdjustmentIn, SourceIn, ValidationIn
 from app.api.wire import json
 from app.core.errors import Fault, Faults, InvalidInput, pointer
 from app.core.prevalence.arrays import Floats, probabilities, probability_rows
@@ -200,6 +200,48 @@ def stated_priors(
         given = {name: _number(value) for name, value in given.items()}
     notes: list[Warning] = []
     return _priors(given, names, at, notes), tuple(notes)
+
+
+def costs(given: Any, classes: int) -> Floats:
+    """A C × C matrix of finite costs, rows true classes, columns decided ones."""
+    values = json.matrix(given, classes, "/costs")
+    if len(values) != classes:
+        raise InvalidInput.at(
+            "/costs", f"has {len(values)} rows; it needs one per class, {classes}"
+        )
+    if not np.isfinite(values).all():
+        raise InvalidInput.at("/costs", "must hold finite numbers")
+    return values
+
+
+def intercepts(given: BiasAdjustmentIn, names: tuple[str, ...]) -> tuple[Floats, int | None]:
+    """Intercepts in order, and the position of the reference class; that one may be left out."""
+    values = given.intercepts
+    if given.reference is None:
+        return json.named_reals(values, names, "/intercepts"), None
+    if given.reference not in names:
+        raise InvalidInput.at("/reference", f"{json.shown(given.reference)} is not a class")
+    if isinstance(values, dict):
+        values = {given.reference: 0, **values}
+    found = json.named_reals(values, names, "/intercepts")
+    reference = names.index(given.reference)
+    if found[reference] != 0:
+        message = "is the reference class: its intercept is zero"
+        raise InvalidInput.at("/intercepts" + pointer(given.reference), message)
+    return found, reference
+
+
+def target_or_batch(
+    given: BiasAdjustmentIn, model: SourceModel
+) -> tuple[Floats | None, Batch | None, tuple[Warning, ...]]:
+    """Stated target priors, or a batch to estimate them from: one of the two."""
+    sent = [name for name in COUNTS if getattr(given, name) is not None]
+    if (given.target_priors is None) == (not sent):
+        raise InvalidInput.at("", "needs target_priors or a batch, one of the two")
+    if given.target_priors is None:
+        return None, batch(given, model), ()
+    target, said = stated_priors(given.target_priors, model.classes, "/target_priors")
+    return target, None, said
 
 
 def _number(value: Any) -> Any:

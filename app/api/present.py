@@ -159,7 +159,7 @@ def diagnostics(names: Sequence[str], value: Diagnostics) -> out.DiagnosticsOut:
 def body(value: out.Out) -> dict[str, Any]:
     """JSON-ready content, without the parts that were not asked for."""
     content = value.model_dump(mode="json", by_alias=True)
-    for optional in ("posteriors", "trace"):
+    for optional in ("posteriors", "trace", "weighted_precision"):
         if content.get(optional, 0) is None:
             del content[optional]
     return content

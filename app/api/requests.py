@@ -219,6 +219,19 @@ class PosteriorsIn(BatchIn):
     method: str = "auto"
     options: OptionsIn = OptionsIn()
     target_priors: ByName | None = None
+    costs: Matrix | None = None
+    adjust: Literal["always", "if-shifted"] = "always"
+    shift: ShiftIn = ShiftIn()
+
+
+class BiasAdjustmentIn(BatchIn):
+    """Intercepts of a softmax model, and what to adjust them to: target_priors or a batch."""
+
+    intercepts: ByName
+    reference: str | None = None
+    target_priors: ByName | None = None
+    method: str = "auto"
+    options: OptionsIn = OptionsIn()
 
 
 class RegionTestIn(BatchIn):

@@ -183,6 +183,7 @@ class EstimateOut(Out):
     warnings: list[WarningOut]
     posteriors: Matrix | None = None
     trace: Matrix | None = None
+    weighted_precision: list[float] | None = None
 
 
 class EstimatePage(Out):
@@ -193,7 +194,11 @@ class EstimatePage(Out):
 
 
 class PosteriorsOut(Out):
-    """Adjusted rows in the order of ``columns``; for counts, one row for each of ``outputs``."""
+    """Adjusted rows in the order of ``columns``; for counts, one row for each of ``outputs``.
+
+    ``decisions``: classes of least expected cost, where ``costs`` were given; ``threshold``: what
+    that comes to on the raw posterior of the second of two classes.
+    """
 
     model: str
     version: int
@@ -204,7 +209,22 @@ class PosteriorsOut(Out):
     source_priors: dict[str, float]
     target_priors: dict[str, float]
     warnings: list[WarningOut]
+    decisions: list[str] | None
+    threshold: float | None
     posteriors: Matrix
+
+
+class BiasAdjustmentOut(Out):
+    """adjusted posteriors = softmax(scale · weights·x + intercepts)."""
+
+    model: str
+    version: int
+    method: str | None
+    scale: float
+    intercepts: dict[str, float]
+    reference: str | None
+    target_priors: dict[str, float]
+    warnings: list[WarningOut]
 
 
 class ShiftTestOut(Out):

@@ -1,10 +1,11 @@
 """The use case: source model + batch + request → answer. Pure; no web, no database.
 
-Whoever estimates (API, benchmarks, jobs) calls ``estimate``, ``adjust_batch``, ``compare_priors``
-and ``check_region``, and nothing below them.
+Whoever estimates (API, benchmarks, jobs) calls ``estimate``, ``adjust_batch``,
+``adjust_intercepts``, ``compare_priors`` and ``check_region``, and nothing below them.
 """
 
 from app.estimation.answers import (
+    AdjustedModel,
     AdjustedRows,
     Adjustment,
     Diagnostics,
@@ -23,11 +24,19 @@ from app.estimation.request import (
     Request,
     ShiftOptions,
 )
-from app.estimation.use import adjust_batch, check_region, compare_priors, estimate
+from app.estimation.rows import SourceRows
+from app.estimation.use import (
+    adjust_batch,
+    adjust_intercepts,
+    check_region,
+    compare_priors,
+    estimate,
+)
 
 __all__ = [
     "ALIASES",
     "METHODS",
+    "AdjustedModel",
     "AdjustedRows",
     "Adjustment",
     "Availability",
@@ -44,7 +53,9 @@ __all__ = [
     "Request",
     "ShiftAnswer",
     "ShiftOptions",
+    "SourceRows",
     "adjust_batch",
+    "adjust_intercepts",
     "availability",
     "check_region",
     "compare_priors",

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from app.core.prevalence.arrays import Floats
+from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.covariance import Of
 from app.core.prevalence.shift import ShiftTest
 from app.core.warnings import Warning
@@ -40,11 +40,26 @@ class Adjustment:
 class AdjustedRows:
     """Adjusted posteriors, K × C, and the priors they were adjusted from and to.
 
-    K = N for posteriors and predicted labels; one row per output for bare counts.
+    K = N for posteriors and predicted labels; one row per output for bare counts. ``decided``:
+    K classes of least expected cost; ``threshold``: what they come to on the raw posterior of the
+    second of two classes.
     """
 
     posteriors: Floats
     source: Floats
+    target: Floats
+    method: Method | None
+    warnings: tuple[Warning, ...]
+    decided: Codes | None = None
+    threshold: float | None = None
+
+
+@dataclass(frozen=True)
+class AdjustedModel:
+    """Adjusted intercepts of a softmax model, and the scale for its weights."""
+
+    scale: float
+    intercepts: Floats
     target: Floats
     method: Method | None
     warnings: tuple[Warning, ...]
@@ -72,7 +87,7 @@ class Estimate:
     """What one batch said.
 
     ``counted``: NaN for a class that no output is named after. ``source``: the source priors on
-    the scale of the method.
+    the scale of the method. ``weighted_precision``: of em-stop, per step of the trace.
     """
 
     method: Method
@@ -88,6 +103,7 @@ class Estimate:
     diagnostics: Diagnostics
     warnings: tuple[Warning, ...]
     trace: Floats | None = None
+    weighted_precision: Floats | None = None
     posteriors: Floats | None = None
 
 

@@ -9,8 +9,8 @@ from app.core.errors import InvalidInput, MethodUnavailable
 from app.core.prevalence.source import SourceModel
 from app.estimation.request import Batch, OutputBatch, PosteriorBatch
 
-Method = Literal["cc", "pcc", "acc", "acc-qp", "em", "mle"]
-METHODS: tuple[Method, ...] = ("cc", "pcc", "acc", "acc-qp", "em", "mle")
+Method = Literal["cc", "pcc", "acc", "acc-qp", "cde", "em", "em-stop", "mle"]
+METHODS: tuple[Method, ...] = ("cc", "pcc", "acc", "acc-qp", "cde", "em", "em-stop", "mle")
 ALIASES: dict[str, Method] = {"bbse": "acc", "bbse+": "acc-qp", "sld": "em", "emq": "em"}
 LABEL_SCALE: frozenset[Method] = frozenset({"cc", "acc", "acc-qp"})
 """Methods that rest on labels: their source priors are label frequencies, also where posteriors
@@ -78,6 +78,12 @@ def _refusal(method: Method, model: SourceModel, batch: Batch) -> str | None:
     outputs = isinstance(batch, OutputBatch)
     inverts = method in ("acc", "acc-qp")
     maximises = method in ("em", "mle")
+    if method in ("cde", "em-stop") and outputs:
+        return "it needs posteriors; send posteriors"
+    if method == "cde" and len(model.classes) != 2:
+        return f"it decides between two classes, the model has {len(model.classes)}"
+    if method == "em-stop" and model.validation_size is None:
+        return "it watches decisions on labelled rows; register a validation set"
     if method == "pcc" and outputs:
         return "it averages posteriors; send posteriors"
     if method == "cc" and outputs and not set(model.classes) <= set(model.outputs):

@@ -17,6 +17,7 @@ from app.core.warnings import Warning
 from app.estimation.answers import Adjustment
 from app.estimation.choice import LABEL_SCALE, Method
 from app.estimation.request import Batch, OutputBatch, PosteriorBatch
+from app.estimation.rows import SourceRows
 
 LOOSE = 0.05
 """A log-likelihood that may lack this much in all (N · gap) is worth a warning."""
@@ -28,6 +29,7 @@ class Evidence:
 
     model: SourceModel
     batch: Batch
+    source_rows: SourceRows | None = None
     _warnings: dict[str, Warning] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

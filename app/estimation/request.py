@@ -77,3 +77,4 @@ class Request:
     interval: IntervalOptions | None = None
     trace: bool = False
     posteriors: bool = False
+    only_if_shifted: bool = False

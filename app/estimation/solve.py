@@ -4,8 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
+
 from app.core.errors import InvalidInput, MethodUnavailable
+from app.core.prevalence import em_stop
 from app.core.prevalence.arrays import Floats
+from app.core.prevalence.cde import cde_iterate
 from app.core.prevalence.confusion import Inversion, acc, acc_qp
 from app.core.prevalence.em import em
 from app.estimation.answers import Diagnostics
@@ -16,6 +20,8 @@ from app.estimation.request import Request
 MOST_WORK = 2e10
 """Most numbers, N · C · max_iterations, that a longer EM than usual may go through."""
 MOST_TRACE = 1_000_000
+MOST_WATCHED = 2e9
+"""Most numbers, n · C · max_iterations, of validation rows that em-stop watches."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +31,7 @@ class Solution:
     prevalence: Floats
     diagnostics: Diagnostics
     trace: Floats | None = None
+    weighted_precision: Floats | None = None
 
 
 def solve(evidence: Evidence, method: Method, request: Request) -> Solution:
@@ -91,6 +98,47 @@ def _iterated(evidence: Evidence, request: Request) -> Solution:
     return Solution(result.prevalence, diagnostics, result.trace)
 
 
+def _stopped(evidence: Evidence, request: Request) -> Solution:
+    validation = None if evidence.source_rows is None else evidence.source_rows.validation()
+    if validation is None:
+        raise MethodUnavailable("em-stop", "the validation rows are not at hand")
+    options = request.em
+    numbers = validation.posteriors.size * options.max_iterations
+    if numbers > MOST_WATCHED:
+        message = "allows too many steps for this many validation rows; lower it"
+        raise InvalidInput.at("/options/max_iterations", message)
+    result = em(evidence.likelihood, options.tolerance, options.max_iterations, trace=True)
+    assert result.trace is not None
+    rows = evidence.model.calibration.apply(validation.posteriors)
+    found = em_stop.stop(result.trace, evidence.source, rows, validation.labels)
+    evidence.warn(
+        "blocks-shifts",
+        "em-stop judges precision at the source's prevalence and stops early where the shift is "
+        "real; register with calibration instead, and use mle",
+    )
+    p = result.trace[found.step]
+    gain = evidence.likelihood.gain(p)
+    gap = max(float(evidence.likelihood.multipliers(p).max()) - 1.0, 0.0)
+    diagnostics = Diagnostics("stopped", found.step, gap, gain)
+    return Solution(p, diagnostics, result.trace, found.precision)
+
+
+def _cde(evidence: Evidence, request: Request) -> Solution:
+    source = float(evidence.source[1])
+    if not 0 < source < 1:
+        raise MethodUnavailable("cde", "a class has a source prior of zero")
+    result = cde_iterate(evidence.rows[:, 1], source, request.em.max_iterations)
+    evidence.warn(
+        "not-fisher-consistent",
+        "cde misses the truth even with perfect posteriors and many rows; prefer mle or acc-qp",
+    )
+    if result.status != "converged":
+        evidence.warn("cde-cycle", f"cde ended in: {result.status}; the mean of it is given")
+    p = np.array([1 - result.prevalence, result.prevalence])
+    trace = np.column_stack([1 - result.trace, result.trace])
+    return Solution(p, Diagnostics(result.status, result.iterations), trace)
+
+
 def _maximised(evidence: Evidence, request: Request) -> Solution:
     result = evidence.maximum
     _warn_unidentified(evidence, result.undetermined)
@@ -113,6 +161,8 @@ _SOLVERS: dict[Method, Callable[[Evidence, Request], Solution]] = {
     "pcc": _pcc,
     "acc": partial(_inverted, acc),
     "acc-qp": partial(_inverted, acc_qp),
+    "cde": _cde,
     "em": _iterated,
+    "em-stop": _stopped,
     "mle": _maximised,
 }

@@ -37,6 +37,9 @@ def interval(
             if kind == "bootstrap"
             else _likely(evidence, options)
         )
+    if method in ("cde", "em-stop"):
+        evidence.warn("no-interval", f"{method} has no interval; ask mle for one")
+        return None
     if options.of == "batch":
         raise MethodUnavailable("an interval of the batch's own shares", "only em and mle have it")
     if kind == "profile":

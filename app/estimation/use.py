@@ -1,39 +1,37 @@
-"""The four questions."""
-
-from collections.abc import Callable
+"""The questions that a caller may ask."""
 
 import numpy as np
 from scipy.special import chdtrc
 
 from app.core.errors import MethodUnavailable
 from app.core.prevalence import identifiability, two_sample
+from app.core.prevalence.adjust import gains_from_nothing, log_weights
 from app.core.prevalence.arrays import Floats
+from app.core.prevalence.bias import adjusted_intercepts
+from app.core.prevalence.costs import least_cost, score_threshold
 from app.core.prevalence.covariance import covariance
 from app.core.prevalence.false_alarms import raw_false_alarm_rate
 from app.core.prevalence.likelihood import Likelihood
 from app.core.prevalence.shift import Reference, ShiftTest, likelihood_ratio_test, replaced
 from app.core.prevalence.source import SourceModel
-from app.estimation.answers import AdjustedRows, Estimate, RegionAnswer, ShiftAnswer
+from app.estimation.answers import AdjustedModel, AdjustedRows, Estimate, RegionAnswer, ShiftAnswer
 from app.estimation.choice import choose
 from app.estimation.evidence import Evidence
 from app.estimation.request import Batch, PosteriorBatch, Request
+from app.estimation.rows import SourceRows
 from app.estimation.solve import solve
 from app.estimation.spread import interval
 
-Null = Callable[[float, int], Floats | None]
-"""Statistics of the shift test without a shift (``two_sample.null_statistics``), by batch size
-and seed; None if the version has too many validation rows."""
-
 
 def estimate(
-    model: SourceModel, batch: Batch, request: Request, null: Null | None = None
+    model: SourceModel, batch: Batch, request: Request, rows: SourceRows | None = None
 ) -> Estimate:
     """Estimate the class shares of the population that ``batch`` comes from."""
-    evidence = Evidence(model, batch)
+    evidence = Evidence(model, batch, rows)
     method, reason = choose(model, batch, request.method)
     solution = solve(evidence, method, request)
     p, source = solution.prevalence, evidence.source_of(method)
-    shift = _shift(evidence, p, source, request, null) if evidence.has_likelihood else None
+    shift = _shift(evidence, p, source, request, rows) if evidence.has_likelihood else None
     if shift is None:
         evidence.warn("no-shift-test", "predicted outputs need a confusion matrix for a shift test")
     if request.trace and solution.trace is None:
@@ -55,34 +53,79 @@ def estimate(
         shift=shift,
         diagnostics=solution.diagnostics,
         posteriors=evidence.adjusted(source, p) if request.posteriors else None,
-        trace=solution.trace,
+        trace=solution.trace if request.trace else None,
+        weighted_precision=solution.weighted_precision if request.trace else None,
         warnings=evidence.said,
     )
 
 
 def adjust_batch(
-    model: SourceModel, batch: Batch, target: Floats | None, request: Request
+    model: SourceModel,
+    batch: Batch,
+    target: Floats | None,
+    request: Request,
+    rows: SourceRows | None = None,
+    costs: Floats | None = None,
 ) -> AdjustedRows:
-    """Adjust the rows to ``target`` priors or, without them, to the estimate of these rows."""
-    evidence = Evidence(model, batch)
+    """Adjust the rows to ``target`` priors or, without them, to the estimate of these rows.
+
+    With ``request.only_if_shifted`` rows are left at the source priors unless a shift is
+    detected. ``costs`` (C × C, rows true classes, columns decided) asks for decisions of least
+    expected cost.
+    """
+    evidence = Evidence(model, batch, rows)
     evidence.require_likelihood("posteriors")
     method = None
     if target is None:
         method, _ = choose(model, batch, request.method)
         target = solve(evidence, method, request).prevalence
     source = evidence.source_of(method)
+    if request.only_if_shifted and not _shift(evidence, target, source, request, rows).detected:
+        evidence.warn("little-shift", "no shift was detected; posteriors keep the source priors")
+        target = source
     adjusted = evidence.adjusted(source, target)
-    return AdjustedRows(adjusted, source, target, method, evidence.said)
+    decided, threshold = None, None
+    if costs is not None:
+        decided = least_cost(adjusted, costs)
+        adjustment = evidence.adjustment(source, target)
+        if len(model.classes) == 2 and adjustment is not None:
+            threshold = score_threshold(costs, adjustment.scale, adjustment.offsets)
+    return AdjustedRows(adjusted, source, target, method, evidence.said, decided, threshold)
+
+
+def adjust_intercepts(
+    model: SourceModel,
+    intercepts: Floats,
+    reference: int | None,
+    target: Floats | None,
+    batch: Batch | None,
+    request: Request,
+) -> AdjustedModel:
+    """Intercepts of a softmax model, adjusted to ``target`` or to the estimate of a batch."""
+    method, said = None, model.warnings
+    source = model.output_priors
+    if target is None:
+        assert batch is not None
+        evidence = Evidence(model, batch)
+        method, _ = choose(model, batch, request.method)
+        target, source = solve(evidence, method, request).prevalence, evidence.source_of(method)
+        said = evidence.said
+    if gains_from_nothing(source, target) or (target == 0).any():
+        reason = "a class with a share of zero, in the source or in the target, has no intercept"
+        raise MethodUnavailable("adjusting intercepts to these priors", reason)
+    offsets = model.calibration.bias + log_weights(source, target)
+    moved = adjusted_intercepts(intercepts, model.calibration.scale, offsets, reference)
+    return AdjustedModel(moved.scale, moved.intercepts, target, method, said)
 
 
 def compare_priors(
-    model: SourceModel, batch: Batch, request: Request, null: Null | None = None
+    model: SourceModel, batch: Batch, request: Request, rows: SourceRows | None = None
 ) -> ShiftAnswer:
     """Test whether the priors of the batch's population differ from the source's."""
     evidence = Evidence(model, batch)
     evidence.require_likelihood("a shift test")
     solution = solve(evidence, "mle", request)
-    shift = _shift(evidence, solution.prevalence, evidence.source, request, null)
+    shift = _shift(evidence, solution.prevalence, evidence.source, request, rows)
     return ShiftAnswer(batch.size, shift, solution.diagnostics, evidence.said)
 
 
@@ -131,11 +174,15 @@ def _factor(evidence: Evidence, change: Floats) -> float:
 
 
 def _shift(
-    evidence: Evidence, prevalence: Floats, source: Floats, request: Request, null: Null | None
+    evidence: Evidence,
+    prevalence: Floats,
+    source: Floats,
+    request: Request,
+    rows: SourceRows | None,
 ) -> ShiftTest:
     """The test at the likelihood's maximum; the effect size is that of ``prevalence``."""
     options, likelihood = request.shift, evidence.likelihood
-    reference = _reference(evidence, request, null)
+    reference = _reference(evidence, request, rows)
     test = likelihood_ratio_test(
         evidence.maximum.gain,
         likelihood.size,
@@ -147,11 +194,11 @@ def _shift(
         _raw_rate(evidence, options.significance),
     )
     if reference == "bootstrap":
-        return _resampled(evidence, test, options.seed, null)
+        return _resampled(evidence, test, options.seed, rows)
     return test
 
 
-def _reference(evidence: Evidence, request: Request, null: Null | None) -> Reference:
+def _reference(evidence: Evidence, request: Request, rows: SourceRows | None) -> Reference:
     asked = request.shift.reference
     available = _source_rows(evidence) is not None
     if asked in ("scaled-chi-square", "bootstrap") and not available:
@@ -167,7 +214,7 @@ def _reference(evidence: Evidence, request: Request, null: Null | None) -> Refer
             "miscalibrated classifier alarms on every large batch. Register a validation set",
         )
         return "chi-square"
-    if asked == "auto" and null is not None and _at_the_boundary(evidence):
+    if asked == "auto" and rows is not None and _at_the_boundary(evidence):
         evidence.warn(
             "boundary-source",
             "a source prior is within two standard errors of zero, where chi-square is too "
@@ -199,8 +246,10 @@ def _at_the_boundary(evidence: Evidence) -> bool:
     return bool((source[known] < 2 * spread.standard_errors[known]).any())
 
 
-def _resampled(evidence: Evidence, test: ShiftTest, seed: int, null: Null | None) -> ShiftTest:
-    drawn = None if null is None else null(evidence.likelihood.size, seed)
+def _resampled(
+    evidence: Evidence, test: ShiftTest, seed: int, rows: SourceRows | None
+) -> ShiftTest:
+    drawn = None if rows is None else rows.null_statistics(evidence.likelihood.size, seed)
     if drawn is None:
         reason = f"it needs the validation rows, at most {two_sample.MOST_ROWS} of them"
         raise MethodUnavailable("the bootstrap reference", reason)

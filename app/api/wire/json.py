@@ -70,7 +70,7 @@ def _row_fault(row: Any, width: int) -> str | None:
     return None
 
 
-def named_numbers(values: Any, names: Sequence[str], at: str, complete: bool) -> Floats:
+def named_reals(values: Any, names: Sequence[str], at: str, complete: bool = True) -> Floats:
     """An object of finite numbers keyed by name, in the order of ``names``.
 
     ``complete``: every name must be there; otherwise missing ones are zero.
@@ -87,10 +87,18 @@ def named_numbers(values: Any, names: Sequence[str], at: str, complete: bool) ->
             faults.add(at + pointer(name), "is missing")
         elif type(value) not in NUMBERS or not abs(value) < 1e300:
             faults.add(at + pointer(name), "must be a finite number")
-        elif value < 0:
-            faults.add(at + pointer(name), "must not be negative")
     faults.raise_if_any()
     return np.array([float(values.get(name, 0)) for name in names])
+
+
+def named_numbers(values: Any, names: Sequence[str], at: str, complete: bool) -> Floats:
+    """The same for numbers that are not negative."""
+    found = named_reals(values, names, at, complete)
+    faults = Faults()
+    for k in np.flatnonzero(found < 0):
+        faults.add(at + pointer(names[int(k)]), "must not be negative")
+    faults.raise_if_any()
+    return found
 
 
 def named_counts(values: Any, names: Sequence[str], at: str, complete: bool) -> Floats:
