@@ -98,6 +98,7 @@ class _Fit:
     scale: float
     bias: Floats
     determined: bool
+    iterations: int
 
 
 def _newton(
@@ -137,12 +138,15 @@ def _newton(
 
     value, fitted = loss(theta)
     gradient = np.empty(classes + 1)
-    determined = True
-    for _ in range(MAX_ITERATIONS):
+    determined, iterations = True, 0
+    while iterations < MAX_ITERATIONS:
+        iterations += 1
         hessian, mean_score = _curvature(fitted, scores, share)
         hessian[0, 0] += ridge
         gradient[0] = mean_score - scored + ridge * (theta[0] - spread)
         gradient[1:] = share @ fitted - frequency
+        # Rounding leaves a part along a common shift of the biases, which no step removes.
+        gradient[1:] -= gradient[1:].mean()
         if penalty == 0 and start is None and not _scale_is_determined(hessian, theta[0], n):
             determined = False
             break
@@ -159,7 +163,7 @@ def _newton(
         else:
             break
         theta, value, fitted = theta + length * step, new_value, new_fitted
-    return _Fit(float(theta[0] / spread), theta[1:], determined)
+    return _Fit(float(theta[0] / spread), theta[1:], determined, iterations)
 
 
 def _curvature(fitted: Floats, scores: Floats, share: Floats) -> tuple[Floats, float]:

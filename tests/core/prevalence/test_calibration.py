@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
 from app.core.prevalence.arrays import Codes, Floats
-from app.core.prevalence.calibration import Calibration, bcts
+from app.core.prevalence.calibration import Calibration, _newton, bcts
 from tests.golden import GOLDEN
 
 
@@ -93,6 +93,14 @@ class TestBcts:
         fit = bcts(posteriors, labels)
         assert not fit.regularised
         assert abs(fit.scale) < 0.3
+
+    def test_few_steps_on_many_rows(self) -> None:
+        rng = np.random.default_rng(0)
+        logits = rng.normal(0, 2, (100_000, 4))
+        labels = np.argmax(logits + rng.gumbel(size=logits.shape), axis=1)
+        fit = _newton(np.log(softmax(logits, axis=1)), labels, penalty=0.0)
+        assert fit.iterations < 15
+        assert fit.scale == pytest.approx(1, abs=0.02)
 
     def test_one_class(self) -> None:
         fit = bcts(np.ones((5, 1)), np.zeros(5, dtype=np.intp))
