@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
-from app.api import batches, estimates, health, models, openapi, problems, versions
+from app.api import batches, estimates, evaluations, health, models, openapi, problems, versions
 from app.api.nulls import Nulls
 from app.release import RELEASE
 from app.settings import Settings
@@ -40,6 +40,6 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.head = schema.head()
     problems.install(app)
     openapi.install(app)
-    for module in (health, models, versions, estimates, batches):
+    for module in (health, models, versions, estimates, batches, evaluations):
         app.include_router(module.router)
     return app

@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from models_store.errors import AlreadyExists, NotFound, StillInUse
 from models_store.records import ModelRecord, Page
-from models_store.tables import estimates, models, versions
+from models_store.tables import estimates, evaluations, models, versions
 
 
 class Models:
@@ -66,20 +66,23 @@ class Models:
         return self.get(name)
 
     def delete(self, name: str, force: bool) -> None:
-        """Delete the model with its versions; its estimates too, but only with ``force``."""
+        """Delete the model with its versions; what was kept of it too, but only with ``force``."""
         model = self.lock(name)
         # An estimate that is being written holds its version: wait for it, then count.
         own = sa.select(versions.c.id).where(versions.c.model_id == model.id).with_for_update()
         self._connection.execute(own).all()
-        kept = (
-            sa.select(sa.func.count())
-            .select_from(estimates.join(versions))
-            .where(versions.c.model_id == model.id)
+        count = sum(
+            self._connection.execute(
+                sa.select(sa.func.count())
+                .select_from(table.join(versions, versions.c.id == table.c.version_id))
+                .where(versions.c.model_id == model.id)
+            ).scalar_one()
+            for table in (estimates, evaluations)
         )
-        count = self._connection.execute(kept).scalar_one()
         if count and not force:
             raise StillInUse(
-                f"{name} has {count} kept estimates; delete with ?force=true to lose them"
+                f"{name} has {count} kept estimates and evaluations; delete with ?force=true to "
+                "lose them"
             )
         self._connection.execute(models.delete().where(models.c.id == model.id))
 

@@ -59,6 +59,15 @@ class EstimateRecord:
 
 
 @dataclass(frozen=True)
+class EvaluationRecord:
+    """A kept evaluation. ``content`` is its JSON form."""
+
+    id: str
+    moment: datetime
+    content: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class Answer:
     """A recorded HTTP answer."""
 

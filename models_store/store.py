@@ -10,6 +10,7 @@ from models_store.aliases import Aliases
 from models_store.engine import WRITING
 from models_store.errors import Unavailable
 from models_store.estimates import Estimates
+from models_store.evaluations import Evaluations
 from models_store.idempotency import Idempotency
 from models_store.models import Models
 from models_store.versions import VersionCache, Versions
@@ -23,6 +24,7 @@ class UnitOfWork:
         self.versions = Versions(connection, cache)
         self.aliases = Aliases(connection)
         self.estimates = Estimates(connection)
+        self.evaluations = Evaluations(connection)
         self.idempotency = Idempotency(connection)
 
 

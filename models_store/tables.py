@@ -104,6 +104,19 @@ estimate_segments = sa.Table(
     sa.Index(None, "key", "value"),
 )
 
+evaluations = sa.Table(
+    "evaluations",
+    metadata,
+    sa.Column("id", sa.String(32), primary_key=True),
+    sa.Column("version_id", sa.ForeignKey("versions.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("estimate_id", sa.ForeignKey("estimates.id", ondelete="CASCADE"), nullable=True),
+    sa.Column("created_at", UtcDateTime, nullable=False),
+    sa.Column("content", sa.JSON, nullable=False),
+    sa.Index(None, "created_at", "id"),
+    sa.Index(None, "version_id", "created_at", "id"),
+    sa.Index(None, "estimate_id"),
+)
+
 idempotency = sa.Table(
     "idempotency",
     metadata,

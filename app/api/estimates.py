@@ -1,11 +1,9 @@
 """Batches: estimates and their history, adjusted posteriors, shift tests."""
 
-import re
 from typing import Annotated, Any
 from uuid import uuid4
 
 from fastapi import APIRouter, Path, Query, Request
-from pydantic import TypeAdapter, ValidationError
 from starlette.responses import Response
 
 from app.api import parse, present
@@ -16,19 +14,17 @@ from app.api.context import (
     Selector,
     StoreDep,
     answer,
-    bad_cursor,
-    decode_cursor,
     encode_cursor,
     now,
     problems,
 )
+from app.api.history import before, checked, identity
 from app.api.nulls import NullsDep
 from app.api.once import OnceDep
 from app.api.openapi import takes_batch
 from app.api.payload import Body, only, refuse_unknown, require_json
 from app.api.requests import NAME, EstimateIn, SegmentKey, SegmentValue, Timestamp
 from app.api.responses import EstimateOut, EstimatePage
-from app.core.errors import InvalidInput
 from app.core.prevalence.arrays import Floats
 from app.estimation import (
     EmOptions,
@@ -38,7 +34,6 @@ from app.estimation import (
     estimate,
 )
 from app.estimation import Request as Asked
-from models_store.errors import NotFound
 from models_store.estimates import Filter
 from models_store.records import VersionRecord
 from models_store.store import UnitOfWork
@@ -114,20 +109,14 @@ def list_estimates(
     which = Filter(
         model=model,
         version=version,
-        since=_checked(Timestamp, since, "/query/since"),
-        until=_checked(Timestamp, until, "/query/until"),
-        segment=_checked(dict[SegmentKey, SegmentValue], segment, "/query/segment"),
+        since=checked(Timestamp, since, "/query/since"),
+        until=checked(Timestamp, until, "/query/until"),
+        segment=checked(dict[SegmentKey, SegmentValue], segment, "/query/segment"),
     )
-    place = decode_cursor(cursor, 2)
-    before = None
-    if place is not None:
-        if re.fullmatch("[0-9a-f]{32}", place[1]) is None:
-            raise bad_cursor()
-        before = (_checked(Timestamp, place[0], "/query/cursor"), place[1])
     with store.read() as unit:
         if model is not None:
             unit.models.get(model)
-        page = unit.estimates.list(which, before, limit)
+        page = unit.estimates.list(which, before(cursor), limit)
     items = [record.content for record in page.items]
     return answer({"items": items, "next_cursor": encode_cursor(page.next)})
 
@@ -139,20 +128,8 @@ def list_estimates(
 )
 def get_estimate(id: Annotated[str, Path()], store: StoreDep) -> Response:
     """A kept estimate."""
-    if re.fullmatch("[0-9a-f]{32}", id) is None:
-        raise NotFound(f"there is no estimate {id[:80]!r}")
     with store.read() as unit:
-        return answer(unit.estimates.get(id).content)
-
-
-def _checked(shape: Any, value: Any, pointer: str) -> Any:
-    if value is None:
-        return None
-    try:
-        return TypeAdapter(shape).validate_python(value)
-    except ValidationError as error:
-        message = error.errors()[0]["msg"].removeprefix("Value error, ")
-        raise InvalidInput.at(pointer, message) from None
+        return answer(unit.estimates.get(identity(id, "estimate")).content)
 
 
 def _asked(given: EstimateIn) -> Asked:

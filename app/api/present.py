@@ -7,10 +7,12 @@ import numpy as np
 
 from app.api import responses as out
 from app.core.prevalence.arrays import Floats
+from app.core.prevalence.measures import Brier
 from app.core.prevalence.shift import ShiftTest
 from app.core.prevalence.source import SourceModel
 from app.core.warnings import Warning
 from app.estimation import Adjustment, Diagnostics, Estimate, IntervalAnswer, availability
+from app.estimation.evaluate import PosteriorQuality, SharesError
 from models_store.records import AliasRecord, ModelRecord, VersionRecord
 
 
@@ -153,6 +155,38 @@ def diagnostics(names: Sequence[str], value: Diagnostics) -> out.DiagnosticsOut:
         gain=value.gain,
         raw=None if value.raw is None else by_class(names, value.raw),
         inadmissible=value.inadmissible,
+    )
+
+
+def shares_error(value: SharesError | None) -> out.SharesErrorOut | None:
+    """Errors of shares."""
+    return None if value is None else out.SharesErrorOut(**vars(value))
+
+
+def brier(value: Brier) -> out.BrierOut:
+    """A decomposed Brier score."""
+    return out.BrierOut(
+        brier=value.brier,
+        calibration_error=value.calibration_error,
+        refinement_error=value.refinement_error,
+        remainder=value.remainder,
+    )
+
+
+def quality(names: Sequence[str], value: PosteriorQuality | None) -> out.QualityOut | None:
+    """Quality of posteriors."""
+    if value is None:
+        return None
+    return out.QualityOut(
+        equal_length_bins=brier(value.equal_length),
+        equal_count_bins=brier(value.equal_count),
+        log_loss=finite(value.log_loss),
+        accuracy=value.decisions.accuracy,
+        macro_f1=value.decisions.macro_f1,
+        precision=by_class(names, value.decisions.precision),
+        recall=by_class(names, value.decisions.recall),
+        f1=by_class(names, value.decisions.f1),
+        confusion_matrix=value.confusion.tolist(),
     )
 
 

@@ -234,6 +234,16 @@ class BiasAdjustmentIn(BatchIn):
     options: OptionsIn = OptionsIn()
 
 
+class EvaluationIn(BatchIn):
+    """Labels of every row of a batch, or of the rows of a kept estimate."""
+
+    labels: Labels
+    estimate: Annotated[str | None, Field(pattern=r"^[0-9a-f]{32}$")] = None
+    method: str = "auto"
+    options: OptionsIn = OptionsIn()
+    interval: IntervalIn = IntervalIn()
+
+
 class RegionTestIn(BatchIn):
     """Stated priors that may or may not be compatible with a batch."""
 

@@ -1,0 +1,184 @@
+"""Late truth: labels of a batch, or of the rows of a kept estimate."""
+
+from typing import Annotated, Any
+from uuid import uuid4
+
+import numpy as np
+from fastapi import APIRouter, Path, Query, Request
+from starlette.responses import Response
+
+from app.api import parse, present
+from app.api.context import (
+    Cursor,
+    Limit,
+    ModelName,
+    Selector,
+    StoreDep,
+    answer,
+    encode_cursor,
+    now,
+    problems,
+)
+from app.api.history import before, identity
+from app.api.nulls import Nulls, NullsDep
+from app.api.once import OnceDep
+from app.api.openapi import takes
+from app.api.payload import Body, only, require_json
+from app.api.requests import NAME, EvaluationIn
+from app.api.responses import EvaluationOut, EvaluationPage, WarningOut
+from app.api.wire import json
+from app.core.errors import InvalidInput
+from app.core.prevalence.arrays import Codes
+from app.estimation import EmOptions, IntervalOptions, PosteriorBatch, estimate
+from app.estimation import Request as Asked
+from app.estimation.evaluate import Evaluation, compare, evaluate
+from models_store.errors import NotFound
+from models_store.evaluations import EvaluationFilter
+from models_store.records import EstimateRecord, VersionRecord
+from models_store.store import UnitOfWork
+
+router = APIRouter(tags=["evaluations"])
+Finding = tuple[Evaluation, str, list[WarningOut]]
+"""The evaluation, the method of the estimate, its warnings."""
+
+
+@router.post(
+    "/v1/models/{name}/versions/{version}/evaluations",
+    status_code=201,
+    responses={
+        201: {"model": EvaluationOut},
+        **problems(400, 404, 406, 409, 413, 415, 422, 503),
+    },
+    openapi_extra=takes(EvaluationIn),
+)
+def create_evaluation(
+    name: ModelName,
+    version: Selector,
+    payload: Body,
+    request: Request,
+    once: OnceDep,
+    store: StoreDep,
+    nulls: NullsDep,
+) -> Response:
+    """Compare an estimate, and the posteriors before and after adjusting, with the truth."""
+    require_json(request)
+    content = payload.json()
+    replayed = once.replay()
+    if replayed is not None:
+        return replayed
+    given = parse.envelope(EvaluationIn, content)
+    kept = None
+    with store.read() as unit:
+        record = unit.versions.get(name, version)
+        if given.estimate is not None:
+            kept = unit.estimates.get(given.estimate)
+    labels = json.codes(given.labels, record.source.classes, "/labels")
+    if kept is not None:
+        found = _of_kept(record, kept, given, labels)
+    else:
+        found = _of_batch(record, given, labels, nulls)
+    shown = _shown(record, given.estimate, found)
+
+    def work(unit: UnitOfWork) -> tuple[int, Response]:
+        content = shown.model_dump(mode="json")
+        unit.evaluations.add(record.id, given.estimate, shown.created_at, content)
+        location = {"Location": f"/v1/evaluations/{shown.id}"}
+        return record.model_id, answer(content, 201, location)
+
+    return once.commit(work)
+
+
+@router.get(
+    "/v1/evaluations",
+    response_model=EvaluationPage,
+    responses=problems(404, 422, 503),
+    dependencies=[only("model", "version", "estimate", "cursor", "limit")],
+)
+def list_evaluations(
+    store: StoreDep,
+    model: Annotated[str | None, Query(pattern=NAME)] = None,
+    version: Annotated[int | None, Query(ge=1, le=999_999_999)] = None,
+    estimate: Annotated[str | None, Query(pattern="^[0-9a-f]{32}$")] = None,
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> Response:
+    """Kept evaluations, newest first."""
+    which = EvaluationFilter(model, version, estimate)
+    with store.read() as unit:
+        if model is not None:
+            unit.models.get(model)
+        page = unit.evaluations.list(which, before(cursor), limit)
+    items = [record.content for record in page.items]
+    return answer({"items": items, "next_cursor": encode_cursor(page.next)})
+
+
+@router.get(
+    "/v1/evaluations/{id}",
+    responses={200: {"model": EvaluationOut}, **problems(404, 422, 503)},
+    dependencies=[only()],
+)
+def get_evaluation(id: Annotated[str, Path()], store: StoreDep) -> Response:
+    """A kept evaluation."""
+    with store.read() as unit:
+        return answer(unit.evaluations.get(identity(id, "evaluation")).content)
+
+
+def _of_kept(
+    record: VersionRecord, kept: EstimateRecord, given: EvaluationIn, labels: Codes
+) -> Finding:
+    """From what was kept of an estimate: shares and intervals, no posteriors."""
+    if (kept.model, kept.version) != (record.model, record.number):
+        raise NotFound(f"estimate {kept.id} is of {kept.model} version {kept.version}")
+    if any(getattr(given, name) is not None for name in parse.COUNTS):
+        raise InvalidInput.at("/estimate", "names a kept batch; send labels alone, without rows")
+    content = kept.content
+    if len(labels) != content["size"]:
+        message = f"has {len(labels)} labels for the {content['size']} rows of the estimate"
+        raise InvalidInput.at("/labels", message)
+
+    def column(name: str) -> Any:
+        values = [row[name] for row in content["prevalence"]]
+        return None if None in values else np.array(values)
+
+    lower, upper = column("lower"), column("upper")
+    interval = None if lower is None or upper is None else (lower, upper)
+    found = compare(column("estimate"), column("counted"), interval, labels)
+    return found, content["method"], [WarningOut(**w) for w in content["warnings"]]
+
+
+def _of_batch(record: VersionRecord, given: EvaluationIn, labels: Codes, nulls: Nulls) -> Finding:
+    """From the rows themselves, estimated now."""
+    batch = parse.batch(given, record.source)
+    if batch.size != len(labels):
+        raise InvalidInput.at("/labels", f"has {len(labels)} labels for {batch.size} rows")
+    asked = Asked(
+        method=given.method,
+        em=EmOptions(**given.options.model_dump()),
+        interval=IntervalOptions(**given.interval.model_dump()),
+        posteriors=isinstance(batch, PosteriorBatch),
+    )
+    result = estimate(record.source, batch, asked, nulls.of(record))
+    return evaluate(batch, result, labels), result.method, present.warnings(result.warnings)
+
+
+def _shown(record: VersionRecord, estimate_id: str | None, finding: Finding) -> EvaluationOut:
+    names = record.source.classes
+    found, method, warnings = finding
+    estimated = present.shares_error(found.estimate)
+    assert estimated is not None
+    return EvaluationOut(
+        id=uuid4().hex,
+        model=record.model,
+        version=record.number,
+        estimate_id=estimate_id,
+        method=method,
+        size=found.size,
+        created_at=now(),
+        truth=present.by_class(names, found.truth),
+        counted=present.shares_error(found.counted),
+        estimate=estimated,
+        covered=None if found.covered is None else dict(zip(names, found.covered, strict=True)),
+        before=present.quality(names, found.before),
+        after=present.quality(names, found.after),
+        warnings=warnings,
+    )

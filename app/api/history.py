@@ -1,0 +1,42 @@
+"""What the lists of kept things share: identities, cursors by time, checked parameters."""
+
+import re
+from datetime import datetime
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from app.api.context import bad_cursor, decode_cursor
+from app.api.requests import Timestamp
+from app.core.errors import InvalidInput
+from models_store.errors import NotFound
+
+IDENTITY = "[0-9a-f]{32}"
+
+
+def identity(id: str, what: str) -> str:
+    """An identity as this service makes them, or ``NotFound``."""
+    if re.fullmatch(IDENTITY, id) is None:
+        raise NotFound(f"there is no {what} {id[:80]!r}")
+    return id
+
+
+def checked(shape: Any, value: Any, pointer: str) -> Any:
+    """A query parameter of this shape; None stays None."""
+    if value is None:
+        return None
+    try:
+        return TypeAdapter(shape).validate_python(value)
+    except ValidationError as error:
+        message = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise InvalidInput.at(pointer, message) from None
+
+
+def before(cursor: str | None) -> tuple[datetime, str] | None:
+    """The moment and identity that a cursor stands for."""
+    place = decode_cursor(cursor, 2)
+    if place is None:
+        return None
+    if re.fullmatch(IDENTITY, place[1]) is None:
+        raise bad_cursor()
+    return checked(Timestamp, place[0], "/query/cursor"), place[1]

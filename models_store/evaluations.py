@@ -1,0 +1,80 @@
+"""What late truth said of estimates."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from models_store.errors import NotFound
+from models_store.records import EvaluationRecord, Page
+from models_store.tables import evaluations, models, versions
+
+
+@dataclass(frozen=True)
+class EvaluationFilter:
+    """Which evaluations: of a model, a version, an estimate."""
+
+    model: str | None = None
+    version: int | None = None
+    estimate: str | None = None
+
+
+class Evaluations:
+    """Kept evaluations; they never change."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def add(
+        self, version_id: int, estimate_id: str | None, now: datetime, content: dict[str, Any]
+    ) -> None:
+        """Keep an evaluation under ``content["id"]``."""
+        row = {
+            "id": content["id"],
+            "version_id": version_id,
+            "estimate_id": estimate_id,
+            "created_at": now,
+            "content": content,
+        }
+        try:
+            self._connection.execute(evaluations.insert().values(row))
+        except sa.exc.IntegrityError:
+            raise NotFound("the model was deleted meanwhile") from None
+
+    def get(self, evaluation_id: str) -> EvaluationRecord:
+        """The evaluation, or ``NotFound``."""
+        statement = _SELECT.where(evaluations.c.id == evaluation_id)
+        row = self._connection.execute(statement).one_or_none()
+        if row is None:
+            raise NotFound(f"there is no evaluation {evaluation_id}")
+        return EvaluationRecord(row.id, row.created_at, row.content)
+
+    def list(
+        self, which: EvaluationFilter, before: tuple[datetime, str] | None, limit: int
+    ) -> Page[EvaluationRecord]:
+        """Evaluations that match, newest first, from the one before ``before``."""
+        moment = evaluations.c.created_at
+        statement = _SELECT.order_by(moment.desc(), evaluations.c.id.desc()).limit(limit + 1)
+        if which.model is not None:
+            statement = statement.where(models.c.name == which.model)
+        if which.version is not None:
+            statement = statement.where(versions.c.number == which.version)
+        if which.estimate is not None:
+            statement = statement.where(evaluations.c.estimate_id == which.estimate)
+        if before is not None:
+            earlier = sa.and_(moment == before[0], evaluations.c.id < before[1])
+            statement = statement.where(sa.or_(moment < before[0], earlier))
+        rows = self._connection.execute(statement).all()
+        items = tuple(EvaluationRecord(r.id, r.created_at, r.content) for r in rows[:limit])
+        if len(rows) <= limit:
+            return Page(items, None)
+        return Page(items, (items[-1].moment.isoformat(), items[-1].id))
+
+
+_SELECT = (
+    sa.select(evaluations)
+    .join_from(evaluations, versions)
+    .join(models, models.c.id == versions.c.model_id)
+)
