@@ -142,7 +142,9 @@ def _cde(evidence: Evidence, request: Request) -> Solution:
 def _maximised(evidence: Evidence, request: Request) -> Solution:
     result = evidence.maximum
     _warn_unidentified(evidence, result.undetermined)
-    diagnostics = Diagnostics(result.status, result.iterations, result.optimality_gap, result.gain)
+    unique = result.status != "converged" or not result.undetermined
+    status = result.status if unique else "not-identifiable"
+    diagnostics = Diagnostics(status, result.iterations, result.optimality_gap, result.gain)
     return Solution(result.prevalence, diagnostics)
 
 

@@ -250,6 +250,7 @@ class TestCreate:
         rows = [[x, 0.4 * (1 - x), 0.6 * (1 - x)] for x in (0.1, 0.3, 0.9, 0.4)]
         answer = client.post(f"{address}/estimates", json={"posteriors": rows})
         assert "not-identifiable" in codes(answer)
+        assert answer.json()["diagnostics"]["status"] == "not-identifiable"
         assert answer.json()["shift"]["degrees_of_freedom"] == 1
         share = estimated(answer)
         assert share[2] / share[1] == pytest.approx(1.5)
