@@ -29,7 +29,6 @@ from app.core.prevalence.arrays import Codes, Floats
 from app.core.warnings import Warning
 from app.estimation import (
     AdjustedRows,
-    EmOptions,
     OutputBatch,
     ShiftOptions,
     adjust_batch,
@@ -79,7 +78,8 @@ def create_posteriors(
         raise InvalidInput.at("/costs", "asks for decisions, which only a JSON answer holds")
     asked = Asked(
         method=given.method,
-        em=EmOptions(**given.options.model_dump()),
+        em=parse.em_options(given.options),
+        bayes=parse.bayes_options(given.options, source.classes),
         shift=ShiftOptions(**given.shift.model_dump()),
         only_if_shifted=given.adjust == "if-shifted",
     )
@@ -192,7 +192,11 @@ def create_bias_adjustment(
     source = record.source
     intercepts, reference = parse.intercepts(given, source.classes)
     target, batch, said = parse.target_or_batch(given, source)
-    asked = Asked(method=given.method, em=EmOptions(**given.options.model_dump()))
+    asked = Asked(
+        method=given.method,
+        em=parse.em_options(given.options),
+        bayes=parse.bayes_options(given.options, source.classes),
+    )
     result = adjust_intercepts(source, intercepts, reference, target, batch, asked)
     return answer(
         BiasAdjustmentOut(

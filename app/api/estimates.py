@@ -27,7 +27,6 @@ from app.api.requests import NAME, EstimateIn, SegmentKey, SegmentValue, Timesta
 from app.api.responses import EstimateOut, EstimatePage
 from app.core.prevalence.arrays import Floats
 from app.estimation import (
-    EmOptions,
     Estimate,
     IntervalOptions,
     ShiftOptions,
@@ -72,7 +71,7 @@ def create_estimate(
     with store.read() as unit:
         record = unit.versions.get(name, version)
     batch = parse.batch(given, record.source)
-    result = estimate(record.source, batch, _asked(given), nulls.of(record))
+    result = estimate(record.source, batch, _asked(given, record.source.classes), nulls.of(record))
     shown = _estimate(record, given, result, uuid4().hex if keep else None)
     if not keep:
         return answer(_with_arrays(shown, result))
@@ -132,10 +131,11 @@ def get_estimate(id: Annotated[str, Path()], store: StoreDep) -> Response:
         return answer(unit.estimates.get(identity(id, "estimate")).content)
 
 
-def _asked(given: EstimateIn) -> Asked:
+def _asked(given: EstimateIn, names: tuple[str, ...]) -> Asked:
     return Asked(
         method=given.method,
-        em=EmOptions(**given.options.model_dump()),
+        em=parse.em_options(given.options),
+        bayes=parse.bayes_options(given.options, names),
         shift=ShiftOptions(**given.shift.model_dump()),
         interval=IntervalOptions(**given.interval.model_dump()),
         trace="trace" in given.include,

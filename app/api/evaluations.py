@@ -29,7 +29,7 @@ from app.api.responses import EvaluationOut, EvaluationPage, WarningOut
 from app.api.wire import json
 from app.core.errors import InvalidInput
 from app.core.prevalence.arrays import Codes
-from app.estimation import EmOptions, IntervalOptions, PosteriorBatch, estimate
+from app.estimation import IntervalOptions, PosteriorBatch, estimate
 from app.estimation import Request as Asked
 from app.estimation.evaluate import Evaluation, compare, evaluate
 from models_store.errors import NotFound
@@ -153,7 +153,8 @@ def _of_batch(record: VersionRecord, given: EvaluationIn, labels: Codes, nulls: 
         raise InvalidInput.at("/labels", f"has {len(labels)} labels for {batch.size} rows")
     asked = Asked(
         method=given.method,
-        em=EmOptions(**given.options.model_dump()),
+        em=parse.em_options(given.options),
+        bayes=parse.bayes_options(given.options, record.source.classes),
         interval=IntervalOptions(**given.interval.model_dump()),
         posteriors=isinstance(batch, PosteriorBatch),
     )

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 import numpy as np
 from pydantic import BaseModel
 
-from app.api.requests import BatchIn, BiasAdjustmentIn, SourceIn, ValidationIn
+from app.api.requests import BatchIn, BiasAdjustmentIn, OptionsIn, SourceIn, ValidationIn
 from app.api.wire import json
 from app.core.errors import Fault, Faults, InvalidInput, pointer
 from app.core.prevalence.arrays import Floats, probabilities, probability_rows
@@ -18,7 +18,7 @@ from app.core.prevalence.source import (
     derive,
 )
 from app.core.warnings import Warning
-from app.estimation import Batch, OutputBatch, PosteriorBatch
+from app.estimation import Batch, BayesOptions, EmOptions, OutputBatch, PosteriorBatch
 
 M = TypeVar("M", bound=BaseModel)
 COUNTS = ("posteriors", "predictions", "predicted_counts")
@@ -200,6 +200,23 @@ def stated_priors(
         given = {name: _number(value) for name, value in given.items()}
     notes: list[Warning] = []
     return _priors(given, names, at, notes), tuple(notes)
+
+
+def em_options(given: OptionsIn) -> EmOptions:
+    """When EM stops."""
+    return EmOptions(given.tolerance, given.max_iterations)
+
+
+def bayes_options(given: OptionsIn, names: tuple[str, ...]) -> BayesOptions:
+    """The Dirichlet prior by class, positive, and the seed."""
+    if given.prior is None:
+        return BayesOptions(None, given.seed)
+    values = json.named_reals(given.prior, names, "/options/prior")
+    faults = Faults()
+    for k in np.flatnonzero((values < 1e-3) | (values > 1e9)):
+        faults.add("/options/prior" + pointer(names[int(k)]), "must lie between 0.001 and 1e9")
+    faults.raise_if_any()
+    return BayesOptions(values, given.seed)
 
 
 def costs(given: Any, classes: int) -> Floats:

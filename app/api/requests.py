@@ -184,10 +184,15 @@ class ShiftIn(In):
 
 
 class OptionsIn(In):
-    """When EM stops: mean absolute step below ``tolerance``, or ``max_iterations``."""
+    """When EM stops: mean absolute step below ``tolerance``, or ``max_iterations``.
+
+    Of bayes: the Dirichlet ``prior`` (α by class, 1 by default) and the ``seed``.
+    """
 
     tolerance: Annotated[float, Field(gt=0, le=1)] = 1e-6
     max_iterations: Annotated[int, Field(ge=1, le=100_000)] = 1000
+    prior: ByName | None = None
+    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
 
 
 class BatchIn(In):

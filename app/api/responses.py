@@ -120,7 +120,7 @@ class IntervalOut(Out):
     """How ``lower`` and ``upper`` were found; seed and replicates of a bootstrap."""
 
     level: float
-    method: Literal["likelihood", "wald", "profile", "bootstrap", "exact-binomial"]
+    method: Literal["likelihood", "wald", "profile", "bootstrap", "exact-binomial", "credible"]
     of: Literal["population", "batch"]
     seed: int | None
     replicates: int | None

@@ -17,6 +17,7 @@ from app.estimation.answers import (
 from app.estimation.choice import ALIASES, METHODS, Availability, Method, availability
 from app.estimation.request import (
     Batch,
+    BayesOptions,
     EmOptions,
     IntervalOptions,
     OutputBatch,
@@ -41,6 +42,7 @@ __all__ = [
     "Adjustment",
     "Availability",
     "Batch",
+    "BayesOptions",
     "Diagnostics",
     "EmOptions",
     "Estimate",

@@ -9,7 +9,7 @@ from app.core.prevalence.shift import ShiftTest
 from app.core.warnings import Warning
 from app.estimation.choice import Method
 
-IntervalMethod = Literal["likelihood", "wald", "profile", "bootstrap", "exact-binomial"]
+IntervalMethod = Literal["likelihood", "wald", "profile", "bootstrap", "exact-binomial", "credible"]
 
 
 @dataclass(frozen=True)

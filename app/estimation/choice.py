@@ -9,8 +9,18 @@ from app.core.errors import InvalidInput, MethodUnavailable
 from app.core.prevalence.source import SourceModel
 from app.estimation.request import Batch, OutputBatch, PosteriorBatch
 
-Method = Literal["cc", "pcc", "acc", "acc-qp", "cde", "em", "em-stop", "mle"]
-METHODS: tuple[Method, ...] = ("cc", "pcc", "acc", "acc-qp", "cde", "em", "em-stop", "mle")
+Method = Literal["cc", "pcc", "acc", "acc-qp", "bayes", "cde", "em", "em-stop", "mle"]
+METHODS: tuple[Method, ...] = (
+    "cc",
+    "pcc",
+    "acc",
+    "acc-qp",
+    "bayes",
+    "cde",
+    "em",
+    "em-stop",
+    "mle",
+)
 ALIASES: dict[str, Method] = {"bbse": "acc", "bbse+": "acc-qp", "sld": "em", "emq": "em"}
 LABEL_SCALE: frozenset[Method] = frozenset({"cc", "acc", "acc-qp"})
 """Methods that rest on labels: their source priors are label frequencies, also where posteriors
@@ -77,7 +87,7 @@ def _refusal(method: Method, model: SourceModel, batch: Batch) -> str | None:
     """Why this model cannot serve this method on this batch, or None."""
     outputs = isinstance(batch, OutputBatch)
     inverts = method in ("acc", "acc-qp")
-    maximises = method in ("em", "mle")
+    maximises = method in ("bayes", "em", "mle")
     if method in ("cde", "em-stop") and outputs:
         return "it needs posteriors; send posteriors"
     if method == "cde" and len(model.classes) != 2:

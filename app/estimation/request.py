@@ -48,6 +48,14 @@ class EmOptions:
 
 
 @dataclass(frozen=True)
+class BayesOptions:
+    """The Dirichlet prior over the target priors (C values; None: all one), and the seed."""
+
+    prior: Floats | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True)
 class ShiftOptions:
     """What counts as a detected shift, and what the statistic is compared with."""
 
@@ -73,6 +81,7 @@ class Request:
 
     method: str = "auto"
     em: EmOptions = EmOptions()
+    bayes: BayesOptions = BayesOptions()
     shift: ShiftOptions = ShiftOptions()
     interval: IntervalOptions | None = None
     trace: bool = False

@@ -7,15 +7,16 @@ from functools import partial
 import numpy as np
 
 from app.core.errors import InvalidInput, MethodUnavailable
-from app.core.prevalence import em_stop
+from app.core.prevalence import bayes, em_stop
 from app.core.prevalence.arrays import Floats
+from app.core.prevalence.bayes import Posterior
 from app.core.prevalence.cde import cde_iterate
 from app.core.prevalence.confusion import Inversion, acc, acc_qp
 from app.core.prevalence.em import em
 from app.estimation.answers import Diagnostics
 from app.estimation.choice import Method
 from app.estimation.evidence import Evidence
-from app.estimation.request import Request
+from app.estimation.request import OutputBatch, Request
 
 MOST_WORK = 2e10
 """Most numbers, N · C · max_iterations, that a longer EM than usual may go through."""
@@ -32,6 +33,7 @@ class Solution:
     diagnostics: Diagnostics
     trace: Floats | None = None
     weighted_precision: Floats | None = None
+    credible: Posterior | None = None
 
 
 def solve(evidence: Evidence, method: Method, request: Request) -> Solution:
@@ -139,6 +141,21 @@ def _cde(evidence: Evidence, request: Request) -> Solution:
     return Solution(p, Diagnostics(result.status, result.iterations), trace)
 
 
+def _bayes(evidence: Evidence, request: Request) -> Solution:
+    asked = request.bayes
+    prior = np.ones(len(evidence.source)) if asked.prior is None else asked.prior
+    level = 0.95 if request.interval is None else request.interval.level
+    if isinstance(evidence.batch, OutputBatch):
+        counts = evidence.batch.counts
+        found = bayes.of_counts(evidence.confusion, counts, prior, level, asked.seed)
+    else:
+        if bayes.too_large(evidence.likelihood):
+            reason = "sampling this many rows and classes would take too long; use mle"
+            raise MethodUnavailable("bayes", reason)
+        found = bayes.of_rows(evidence.likelihood, evidence.maximum, prior, level, asked.seed)
+    return Solution(found.mean, Diagnostics("converged"), credible=found)
+
+
 def _maximised(evidence: Evidence, request: Request) -> Solution:
     result = evidence.maximum
     _warn_unidentified(evidence, result.undetermined)
@@ -163,6 +180,7 @@ _SOLVERS: dict[Method, Callable[[Evidence, Request], Solution]] = {
     "pcc": _pcc,
     "acc": partial(_inverted, acc),
     "acc-qp": partial(_inverted, acc_qp),
+    "bayes": _bayes,
     "cde": _cde,
     "em": _iterated,
     "em-stop": _stopped,

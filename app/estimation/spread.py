@@ -6,6 +6,7 @@ from scipy.special import betaincinv, ndtri
 from app.core.errors import MethodUnavailable
 from app.core.prevalence import bootstrap
 from app.core.prevalence.arrays import Floats
+from app.core.prevalence.bayes import Posterior
 from app.core.prevalence.bootstrap import Replicates
 from app.core.prevalence.covariance import SourceError
 from app.core.prevalence.intervals import likelihood_intervals
@@ -37,6 +38,8 @@ def interval(
             if kind == "bootstrap"
             else _likely(evidence, options)
         )
+    if solution.credible is not None:
+        return _credible(solution.credible, options)
     if method in ("cde", "em-stop"):
         evidence.warn("no-interval", f"{method} has no interval; ask mle for one")
         return None
@@ -51,6 +54,12 @@ def interval(
     if kind == "wald":
         raise MethodUnavailable("Wald's interval", f"{method} has the bootstrap")
     return _bootstrapped(evidence, method, options)
+
+
+def _credible(found: Posterior, options: IntervalOptions) -> IntervalAnswer:
+    if options.of == "batch" or options.method != "auto":
+        raise MethodUnavailable("this interval", "bayes has credible intervals of the population")
+    return IntervalAnswer(found.lower, found.upper, options.level, "credible", options.of)
 
 
 def _likely(evidence: Evidence, options: IntervalOptions) -> IntervalAnswer:

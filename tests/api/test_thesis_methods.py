@@ -66,6 +66,47 @@ class TestEmStop:
         assert answer.status_code == 409
 
 
+class TestBayes:
+    def test_a_prior_moves_a_small_batch(self, client: httpx.Client) -> None:
+        address = register(client, "cards", {"validation": validation(600)})
+        shares = []
+        for prior in (None, {"legit": 99.0, "fraud": 1.0}):
+            content = {"posteriors": rows(40).tolist(), "method": "bayes"}
+            answer = client.post(
+                f"{address}/estimates", json={**content, "options": {"prior": prior}}
+            )
+            row = answer.json()["prevalence"][1]
+            assert row["lower"] < row["estimate"] < row["upper"]
+            assert answer.json()["interval"]["method"] == "credible"
+            shares.append(row["estimate"])
+        assert shares[1] < shares[0] / 2
+
+    def test_counts_carry_the_confusion_matrix(self, client: httpx.Client) -> None:
+        address = register(client, "cards", COUNTED)
+        content = {"predicted_counts": {"legit": 300, "fraud": 100}, "method": "bayes"}
+        found = [client.post(f"{address}/estimates", json=content).json() for _ in range(2)]
+        by_likelihood = client.post(f"{address}/estimates", json={**content, "method": "mle"})
+        one, other = found[0]["prevalence"][1], by_likelihood.json()["prevalence"][1]
+        assert one == found[1]["prevalence"][1]
+        assert one["estimate"] == pytest.approx(other["estimate"], abs=0.02)
+        assert one["upper"] - one["lower"] == pytest.approx(
+            other["upper"] - other["lower"], rel=0.15
+        )
+
+    @pytest.mark.parametrize(
+        "prior", [{"legit": 1}, {"legit": 1, "fraud": 0}, {"legit": 1, "fraud": "1"}, [1, 1]]
+    )
+    def test_wrong_priors(self, lasting: httpx.Client, prior: object) -> None:
+        if lasting.get("/v1/models/bayes").status_code == 404:
+            register(lasting, "bayes", COUNTED)
+        answer = lasting.post(
+            "/v1/models/bayes/versions/1/estimates",
+            json={"predictions": ["fraud"], "method": "bayes", "options": {"prior": prior}},
+        )
+        assert answer.status_code == 422
+        assert answer.json()["errors"][0]["pointer"].startswith("/options/prior")
+
+
 class TestCosts:
     def test_decisions_and_their_threshold(self, client: httpx.Client) -> None:
         address = register(client, "cards", {"validation": validation(1000)})
