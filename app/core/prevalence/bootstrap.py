@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.core.prevalence.arrays import Floats, Mask
-from app.core.prevalence.confusion import ConfusionMatrix, acc_qp
+from app.core.prevalence.confusion import NOTHING, ConfusionMatrix, acc_qp
 from app.core.prevalence.covariance import SourceError, inverse_hessian
 from app.core.prevalence.intervals import Intervals
 from app.core.prevalence.likelihood import Likelihood
@@ -70,7 +70,7 @@ def acc_many(conditional: Floats, shares: Floats, source: Floats) -> Floats:
     raw = source + np.einsum("bkj,bj->bk", inverse, residual)
     clipped = np.maximum(raw, 0)
     totals = clipped.sum(axis=1, keepdims=True)
-    return np.where(totals > 0, clipped / np.where(totals > 0, totals, 1), source)
+    return np.where(totals > NOTHING, clipped / np.maximum(totals, NOTHING), source)
 
 
 def acc_qp_many(conditional: Floats, shares: Floats, source: Floats) -> Floats:

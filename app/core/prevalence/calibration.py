@@ -90,6 +90,8 @@ def refit(calibration: Calibration, logs: Floats, labels: Codes, weights: Floats
     start = np.concatenate([[calibration.scale], calibration.bias])
     penalty = SLOPE_PENALTY if calibration.regularised else 0.0
     fit = _newton(logs, labels, penalty, weights, start)
+    if not fit.determined:
+        fit = _newton(logs, labels, SLOPE_PENALTY, weights)
     return replace(calibration, scale=fit.scale, bias=fit.bias - fit.bias.mean())
 
 
@@ -111,7 +113,7 @@ def _newton(
     """Minimise mean log-loss + penalty (t − 1)² / 2N over θ = (t, b), damped Newton steps.
 
     The scores are divided by their spread while fitting, which makes θ well scaled whatever
-    the classifier's confidence. A first fit without a penalty ends as soon as the scale turns out
+    the classifier's confidence. Without a penalty the search ends as soon as the scale turns out
     not to be determined.
     """
     n, classes = logs.shape
@@ -147,7 +149,7 @@ def _newton(
         gradient[1:] = share @ fitted - frequency
         # Rounding leaves a part along a common shift of the biases, which no step removes.
         gradient[1:] -= gradient[1:].mean()
-        if penalty == 0 and start is None and not _scale_is_determined(hessian, theta[0], n):
+        if penalty == 0 and not _scale_is_determined(hessian, theta[0], n):
             determined = False
             break
         step = -_solve(hessian, gradient)

@@ -14,6 +14,8 @@ from app.core.prevalence.arrays import Codes, Floats
 
 RANK_TOLERANCE = 1e-10
 """Singular values below this share of the largest count as zero."""
+NOTHING = 1e-9
+"""A sum of shares below this is rounding."""
 GAP_TOLERANCE = 1e-8
 """A quadratic programme is solved when its Frank-Wolfe gap is below this."""
 
@@ -82,7 +84,7 @@ def acc(conditional: Floats, shares: Floats, source: Floats) -> Inversion:
     raw = source + basis.solve(shares - conditional @ source)
     clipped = np.maximum(raw, 0)
     total = float(clipped.sum())
-    if total <= 0:
+    if total <= NOTHING:
         return Inversion(source, "failed", basis.unidentified, raw)
     return Inversion(clipped / total, "converged", basis.unidentified, raw)
 

@@ -24,7 +24,7 @@ from app.core.prevalence.profile import Profile
 
 Kind = Literal["auto", "wald", "profile"]
 MOST_WORK = 4e7
-"""Most numbers, N · C for each profiled class, that are gone through exactly."""
+"""Most work, N · C + C³ for each profiled class, that is done exactly."""
 FAR = 3.0
 """Standard errors between a share and 0 or 1 that Wald's interval needs."""
 
@@ -50,7 +50,8 @@ def likelihood_intervals(
     """An interval for every share of the maximum ``top``.
 
     ``of``: shares of the population, or the realised shares of these rows; ``source``: what is
-    uncertain about the source, None for nothing. Classes of zero source prior get [0, 0]. Where
+    uncertain about the source, None for nothing. Classes of zero source prior get [0, 0]. With
+    ``wald`` classes at zero, at one or undetermined are profiled all the same. Where
     profiling would cost more than ``MOST_WORK``, ℓ_k is replaced by its quadratic expansion.
     """
     p = top.prevalence
@@ -67,14 +68,17 @@ def likelihood_intervals(
     near = (np.minimum(p, 1 - p) <= FAR * error) | (p == 0)
     near[list(top.undetermined)] = True
     by_profile = np.zeros(len(p), dtype=bool)
-    if kind != "wald":
-        by_profile[likelihood.known] = near[likelihood.known] | (kind == "profile")
-    z = float(ndtri(0.5 + level / 2))
+    exactly = (p == 0) | (p == 1)
+    exactly[list(top.undetermined)] = True
+    wanted = exactly if kind == "wald" else near | (kind == "profile")
+    by_profile[likelihood.known] = wanted[likelihood.known]
+    z = -float(ndtri((1 - level) / 2))
     for k in likelihood.known:
         if not by_profile[k]:
             lower[k], upper[k] = _wald(float(p[k]), z * float(error[k]))
     profiled = np.flatnonzero(by_profile)
-    approximate = likelihood.census.rows * len(p) * len(profiled) > MOST_WORK
+    work = likelihood.census.rows * len(p) + len(p) ** 3
+    approximate = work * len(profiled) > MOST_WORK
     if approximate:
         _expanded(likelihood, top, hessian, spread, profiled, level, (lower, upper))
         return Intervals(lower, upper, level, approximate)
@@ -125,15 +129,36 @@ def _expanded(
     inverse = np.linalg.pinv(hessian[np.ix_(free, free)], hermitian=True)
     for k in classes:
         if p[k] > 0:
-            reach = np.sqrt(limit * spread.total[k, k])
-            ends[0][k], ends[1][k] = max(p[k] - reach, 0.0), min(p[k] + reach, 1.0)
+            effective = float(p[k]) ** 2 / max(float(spread.total[k, k]), 1e-300)
+            ends[0][k], ends[1][k] = _count_like(float(p[k]), effective, limit)
             continue
         column = hessian[free, k]
         curvature = max(float(hessian[k, k] - column @ inverse @ column), 0.0)
-        slope = max(1.0 - float(m[k]), 0.0)
-        drop = limit * wider / (2 * N)
+        slope = min(max(1.0 - float(m[k]), 0.0), 1.0)
+        drop = _raised(limit, level, 1.0 - slope) * wider / (2 * N)
         root = slope + np.sqrt(slope**2 + 2 * curvature * drop)
         ends[1][k] = min(2 * drop / root, 1.0) if root > 0 else 1.0
+
+
+def _count_like(share: float, effective: float, limit: float) -> tuple[float, float]:
+    """Ends where 2 n (x − 1 − ln x) = limit for u = share · x, the deviance of a count of n.
+
+    ``effective``: the n that has the share's variance. Exact for a rare class that is told apart
+    perfectly, and the usual interval for many.
+    """
+    ends = []
+    for start in (np.exp(-1.0 - limit / (2 * effective)), 1.0 + limit / (2 * effective) + 1.0):
+        x = float(start)
+        for _ in range(50):
+            x = max(x - (x - 1 - np.log(x) - limit / (2 * effective)) / (1 - 1 / x), 1e-300)
+        ends.append(min(share * x, 1.0))
+    return ends[0], ends[1]
+
+
+def _raised(limit: float, level: float, m: float) -> float:
+    """The limit for a share at zero whose multiplier is ``m``."""
+    exact = -2 * np.log((1 - level) / 2)
+    return limit + max(float(exact) - limit, 0.0) * min(max(1 - m, 0.0), 1.0)
 
 
 def _profiled(
@@ -144,10 +169,8 @@ def _profiled(
     alone, total = float(spread.target[k, k]), float(spread.total[k, k])
     plain = float(chdtri(1, 1 - level))
     if p in (0.0, 1.0):
-        exact = -2 * np.log((1 - level) / 2)
         m = likelihood.multipliers(top.prevalence)
-        absent = float(m[k] if p == 0 else np.delete(m, k).max())
-        plain += max(exact - plain, 0.0) * min(max(1 - absent, 0.0), 1.0)
+        plain = _raised(plain, level, float(m[k] if p == 0 else np.delete(m, k).max()))
     wider = total > alone > 0
     limit = plain * (total / alone if wider else 1.0)
     direction = spread.target[:, k] / alone if alone > 0 else -top.prevalence
@@ -160,4 +183,4 @@ def _profiled(
     # Zero and one stay within reach: realised shares sit there exactly.
     lower = 0.0 if ends[0] <= 0 else p + (ends[0] - p) * narrower
     upper = 1.0 if ends[1] >= 1 else p + (ends[1] - p) * narrower
-    return float(lower), float(upper)
+    return min(float(lower), p), max(float(upper), p)

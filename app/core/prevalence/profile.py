@@ -2,8 +2,9 @@
 
 ℓ_k(u) = max {ℓ(p) : p_k = u}. Maximising under source priors with p0_k multiplied by a, and
 undoing that afterwards, gives the maximiser for some u: the other classes share one multiplier s,
-class k has m_k = a s. So every point of the profile is an ordinary maximum, with its certificate,
-and the slope there is dℓ_k/du = m_k − s.
+class k has m_k = a s. So every point of the profile is an ordinary maximum, with its certificate.
+The slope there is dℓ_k/du = m_k − s; u falls and the deviance changes monotonically as ln a moves
+away from its value at the top, so that the search is for ln a, in a bracket.
 """
 
 from dataclasses import dataclass
@@ -16,9 +17,11 @@ from app.core.prevalence.mle import mle
 
 ENOUGH = 2e-3
 """Relative error of the deviance at an end point."""
-STEPS = 40
-UNLIKE = 1e-9
-"""A multiplier this small, relative to the others, is that of a class which no row may be."""
+STEPS = 60
+FAR = 28.0
+"""|ln a| beyond which no row resembles class k, or only such rows are left."""
+NARROW = 1e-9
+"""A bracket of ln a this narrow is one tilt with many maximisers."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,8 @@ class Place:
 class Profile:
     """The profile of class k of a likelihood whose maximum is ``top``, with gain ``gain``.
 
-    ``direction``: dp/dp_k along the profile at the top, C values with 1 for class k.
+    ``direction``: dp/dp_k along the profile at the top, C values with 1 for class k; it only
+    guides the search.
     """
 
     likelihood: Likelihood
@@ -46,102 +50,116 @@ class Profile:
 
     def upper(self, limit: float, guess: float) -> float:
         """The largest u with deviance at most ``limit``; ``guess``: a first idea."""
-        u0 = float(self.top[self.k])
-        if self._end(1.0).deviance <= limit:
+        alone = np.zeros(len(self.top))
+        alone[self.k] = 1.0
+        if self._deviance(alone) <= limit:
             return 1.0
-        return self._solve(limit, guess, u0, 1.0)
+        return self._search(limit, guess, -1.0)
 
     def lower(self, limit: float, guess: float) -> float:
         """The smallest u with deviance at most ``limit``."""
-        u0 = float(self.top[self.k])
-        if u0 == 0 or self._end(0.0).deviance <= limit:
+        if self.top[self.k] == 0 or self._deviance(self._without()) <= limit:
             return 0.0
-        return self._solve(limit, guess, 0.0, u0)
+        return self._search(limit, guess, 1.0)
 
-    def _solve(self, limit: float, guess: float, low: float, high: float) -> float:
-        """Newton's method on the root of the deviance, inside a shrinking bracket."""
+    def _search(self, limit: float, guess: float, sign: float) -> float:
+        """The end on one side: ln a = sign · x with x between 0 (the top) and ``FAR``."""
         u0 = float(self.top[self.k])
-        rising = high > u0
-        u, p, origin = guess, self.top, u0
+        inside, outside = Place(self.top, u0, 0.0, 0.0), None
+        near, far = 0.0, FAR
+        u, last = guess, inside
         for _ in range(STEPS):
-            if not low < u < high:
-                u = 0.5 * (low + high)
-            place = self.at(u, np.maximum(p + (u - origin) * self.direction, 0.0))
-            u, p, origin = place.u, place.p, place.u
-            if abs(place.deviance - limit) <= ENOUGH * limit or high - low <= 1e-12:
+            x = sign * self._tilt(last, u)
+            if not near < x < far:
+                x = 0.5 * (near + far) if outside is not None else min(2 * near + 0.1, far)
+            last = self._at(sign * x, last)
+            if abs(last.deviance - limit) <= ENOUGH * limit:
+                return last.u
+            if last.deviance > limit:
+                outside, far = last, x
+            else:
+                inside, near = last, x
+            if far - near <= NARROW * max(far, 1.0) or near >= FAR:
                 break
-            if (place.deviance > limit) == rising:
-                high = min(high, u)
-            else:
-                low = max(low, u)
-            root = np.sqrt(max(place.deviance, 0.0))
-            if root == 0 or place.slope == 0:
-                u = 0.5 * (low + high)
-            else:
-                u += 2 * root * (np.sqrt(limit) - root) / place.slope
-        return min(max(u, 0.0), 1.0)
+            u = _newton(last, limit)
+        return self._between(inside, outside, limit, sign * near)
 
-    def at(self, u: float, near: Floats) -> Place:
-        """A place at or close to u, starting from ``near``; exactly at u for two classes."""
-        p = near.copy()
+    def _tilt(self, near: Place, u: float) -> float:
+        """Ln a of the profile at u, guessed at the predicted p."""
+        if not 0 < u < 1:
+            return np.nan
+        p = np.maximum(near.p + (u - near.u) * self.direction, 0.0)
         p[self.k] = 0.0
-        rest = p.sum()
+        rest = float(p.sum())
         if rest <= 0:
-            p = np.where(np.arange(len(p)) == self.k, 0.0, self.likelihood.source)
-            rest = p.sum()
+            return np.nan
         p *= (1.0 - u) / rest
         p[self.k] = u
-        m = self.likelihood.multipliers(p)
-        if len(self.likelihood.known) > 2:
-            p = self._maximised(p, m, u)
-            m = self.likelihood.multipliers(p)
-        return self._place(p, m)
+        m = self.likelihood.multipliers(p)[self.k]
+        s = (1.0 - u * m) / (1.0 - u)
+        return float(np.log(m / s)) if 0 < m < np.inf and s > 0 else np.nan
 
-    def _maximised(self, p: Floats, m: Floats, u: float) -> Floats:
-        s = (1.0 - u * m[self.k]) / (1.0 - u)
-        if s <= UNLIKE * m[self.k]:
-            return p
-        a = m[self.k] / s
-        if a < UNLIKE:
-            return self._without(u)
-        tilt = np.ones(len(p))
-        tilt[self.k] = min(max(a, 1e-12), 1e12)
-        tilted = self.likelihood.under(self.likelihood.source * tilt)
-        start = p * tilt
-        found = mle(tilted, self._tolerance, start=start / start.sum()).prevalence / tilt
-        moved: Floats = found / found.sum()
-        return moved
+    def _at(self, log_a: float, near: Place) -> Place:
+        """The place of the profile with this tilt."""
+        known = self.likelihood.known
+        tilt = np.ones(len(self.top))
+        tilt[self.k] = np.exp(log_a)
+        source = self.likelihood.source
+        tilted = self.likelihood.under(source * tilt)
+        start = near.p * tilt
+        # A trace of every class keeps each row possible at the start.
+        start[known] += 1e-9 * source[known]
+        found = mle(tilted, 5e-4 / self.likelihood.size, start=start / start.sum())
+        p = found.prevalence / tilt
+        p /= p.sum()
+        u = float(p[self.k])
+        m = self.likelihood.multipliers(p)[self.k]
+        s = (1.0 - u * m) / (1.0 - u) if u < 1 else 0.0
+        slope = -2 * self.likelihood.size * float(m - s)
+        return Place(p, u, self._deviance(p), slope)
 
-    @property
-    def _tolerance(self) -> float:
-        """A gap that leaves the deviance right to 1e-3, far less than ``ENOUGH`` asks."""
-        return 5e-4 / self.likelihood.size
+    def _deviance(self, p: Floats) -> float:
+        found = 2 * self.likelihood.size * (self.gain - self.likelihood.gain(p))
+        return max(found, 0.0) if found == found else np.inf
 
-    def _without(self, u: float) -> Floats:
-        """No row resembles class k: the others as without it, scaled."""
+    def _without(self) -> Floats:
+        """The best p with p_k = 0."""
         source = self.likelihood.source.copy()
         source[self.k] = 0.0
-        p = mle(self.likelihood.under(source)).prevalence * (1.0 - u)
-        p[self.k] = u
-        return p
+        return mle(self.likelihood.under(source)).prevalence
 
-    def _place(self, p: Floats, m: Floats) -> Place:
-        u = float(p[self.k])
-        s = (1.0 - u * m[self.k]) / (1.0 - u) if u < 1 else 0.0
-        N = self.likelihood.size
-        deviance = 2 * N * (self.gain - self.likelihood.gain(p))
-        return Place(p, u, max(deviance, 0.0), -2 * N * float(m[self.k] - s))
+    def _between(self, inside: Place, outside: Place | None, limit: float, log_a: float) -> float:
+        """Where one tilt has many maximisers; or past ``FAR``, where mass goes to what no row is.
 
-    def _end(self, u: float) -> Place:
-        """The end of the profile: class k alone, or without class k."""
-        if u == 1:
-            p = np.zeros(len(self.top))
-            p[self.k] = 1.0
-        elif len(self.likelihood.known) == 2:
-            p = np.zeros(len(self.top))
-            p[self.likelihood.known] = 1.0
-            p[self.k] = 0.0
-        else:
-            p = self._without(0.0)
-        deviance = 2 * self.likelihood.size * (self.gain - self.likelihood.gain(p))
-        return Place(p, u, max(deviance, 0.0), 0.0)
+        The maximisers of one tilt form a segment in the tilted shares.
+        """
+        if outside is None:
+            lack = (limit - inside.deviance) / (2 * self.likelihood.size)
+            factor = float(np.exp(-lack))
+            return inside.u * factor if log_a > 0 else 1.0 - (1.0 - inside.u) * factor
+        tilt = np.ones(len(self.top))
+        tilt[self.k] = np.exp(log_a)
+        first, second = (place.p * tilt for place in (inside, outside))
+        first, second = first / first.sum(), second / second.sum()
+
+        def at(step: float) -> Floats:
+            p = ((1 - step) * first + step * second) / tilt
+            shares: Floats = p / p.sum()
+            return shares
+
+        low, high = 0.0, 1.0
+        while high - low > NARROW:
+            middle = 0.5 * (low + high)
+            if self._deviance(at(middle)) > limit:
+                high = middle
+            else:
+                low = middle
+        return float(at(low)[self.k])
+
+
+def _newton(place: Place, limit: float) -> float:
+    """Where the root of the deviance reaches the root of the limit, on its tangent."""
+    root = np.sqrt(place.deviance)
+    if place.slope == 0 or not 0 < root < np.inf:
+        return np.nan
+    return float(place.u + 2 * root * (np.sqrt(limit) - root) / place.slope)
