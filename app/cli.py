@@ -33,9 +33,12 @@ def serve(
 ) -> None:
     """Serve the API; migrate first, with a command of its own."""
     import uvicorn
+    from threadpoolctl import threadpool_limits
 
     from app.main import create_app
 
+    # Requests compute in threads of their own; more inside each would only get in their way.
+    threadpool_limits(1)
     uvicorn.run(
         create_app(), host=host, port=port, log_level=log_level, timeout_graceful_shutdown=20
     )

@@ -133,7 +133,7 @@ def create_shift_test(
             model=record.model,
             version=record.number,
             size=result.size,
-            shift=present.shift(result.shift),
+            shift=present.shift(result.shift, record.source),
             diagnostics=present.diagnostics(record.source.classes, result.diagnostics),
             warnings=present.warnings(result.warnings),
         )

@@ -1,4 +1,4 @@
-"""Batches: estimates and their history, adjusted posteriors, shift tests."""
+"""Estimates and their history."""
 
 from typing import Annotated, Any
 from uuid import uuid4
@@ -160,7 +160,7 @@ def _estimate(
         prevalence=present.prevalence(names, result),
         interval=present.interval(result.interval),
         adjustment=present.adjustment(names, result.adjustment),
-        shift=None if result.shift is None else present.shift(result.shift),
+        shift=None if result.shift is None else present.shift(result.shift, record.source),
         diagnostics=present.diagnostics(names, result.diagnostics),
         warnings=present.warnings(result.warnings),
     )

@@ -2,6 +2,8 @@
 
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -15,6 +17,8 @@ from models_store.records import VersionRecord
 from models_store.store import Store
 
 KEPT = 1000
+Key = tuple[int, float, int]
+"""Version, batch size, seed."""
 
 
 class Nulls:
@@ -22,7 +26,8 @@ class Nulls:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._kept: OrderedDict[tuple[int, float, int], Floats] = OrderedDict()
+        self._kept: OrderedDict[Key, Floats] = OrderedDict()
+        self._turns: dict[Key, tuple[threading.Lock, int]] = {}
         self._lock = threading.Lock()
 
     def of(self, record: VersionRecord) -> SourceRows:
@@ -37,27 +42,49 @@ class Nulls:
             return unit.versions.validation(record)
 
     def statistics(self, record: VersionRecord, size: float, seed: int) -> Floats | None:
-        """The null statistics, drawn once."""
-        key = (record.id, size, seed)
+        """The null statistics, drawn once for batches of about this size."""
+        n = record.source.validation_size
+        if n is None or n * len(record.source.classes) > two_sample.MOST_NUMBERS:
+            return None
+        near = two_sample.rounded(size)
+        key = (record.id, near, seed)
+        with self._turn(key):
+            drawn = self._find(key)
+            if drawn is None:
+                drawn = self._draw(record, near, seed)
+                self._keep(key, drawn)
+        return two_sample.rescaled(drawn, near, size, n)
+
+    def _find(self, key: Key) -> Floats | None:
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
-                return self._kept[key]
-        drawn = self._draw(record, size, seed)
-        if drawn is not None:
-            with self._lock:
-                self._kept[key] = drawn
-                while len(self._kept) > KEPT:
-                    self._kept.popitem(last=False)
-        return drawn
+            return self._kept.get(key)
 
-    def _draw(self, record: VersionRecord, size: float, seed: int) -> Floats | None:
-        n = record.source.validation_size
-        if n is None or n > two_sample.MOST_ROWS:
-            return None
+    def _keep(self, key: Key, drawn: Floats) -> None:
+        with self._lock:
+            self._kept[key] = drawn
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+
+    @contextmanager
+    def _turn(self, key: Key) -> Iterator[None]:
+        """Equal requests draw one after another, so that all but the first find it drawn."""
+        with self._lock:
+            turn, waiting = self._turns.get(key, (threading.Lock(), 0))
+            self._turns[key] = (turn, waiting + 1)
+        try:
+            with turn:
+                yield
+        finally:
+            with self._lock:
+                turn, waiting = self._turns.pop(key)
+                if waiting > 1:
+                    self._turns[key] = (turn, waiting - 1)
+
+    def _draw(self, record: VersionRecord, size: float, seed: int) -> Floats:
         rows = self.validation(record)
-        if rows is None:
-            return None
+        assert rows is not None
         calibration = record.source.calibration
         return two_sample.null_statistics(size, rows.posteriors, rows.labels, calibration, seed)
 

@@ -141,9 +141,10 @@ def adjustment(names: Sequence[str], value: Adjustment | None) -> out.Adjustment
     return out.AdjustmentOut(scale=value.scale, offsets=offsets, floor=value.floor)
 
 
-def shift(test: ShiftTest) -> out.ShiftOut:
-    """The test."""
-    return out.ShiftOut(**vars(test))
+def shift(test: ShiftTest, source: SourceModel) -> out.ShiftOut:
+    """The test, with the gap behind the raw test's false alarms."""
+    gap = None if source.mean_gap is None else by_class(source.classes, source.mean_gap)
+    return out.ShiftOut(**vars(test), mean_gap=gap)
 
 
 def diagnostics(names: Sequence[str], value: Diagnostics) -> out.DiagnosticsOut:

@@ -148,6 +148,7 @@ class ShiftOut(Out):
     effect_size: float
     detected: bool
     raw_false_alarm_rate: float | None
+    mean_gap: dict[str, float] | None
     seed: int | None
     replicates: int | None
 

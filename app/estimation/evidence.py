@@ -117,6 +117,11 @@ class Evidence:
         return found
 
     @cached_property
+    def information(self) -> Floats:
+        """The Hessian at the source priors, C × C."""
+        return self.likelihood.hessian(self.likelihood.source)[0]
+
+    @cached_property
     def maximum(self) -> MleResult:
         """The certified maximum of the likelihood."""
         found = mle(self.likelihood)

@@ -1,5 +1,7 @@
 """Intervals: which kind suits which method."""
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.special import betaincinv, ndtri
 
@@ -8,36 +10,50 @@ from app.core.prevalence import bootstrap
 from app.core.prevalence.arrays import Floats
 from app.core.prevalence.bayes import Posterior
 from app.core.prevalence.bootstrap import Replicates
-from app.core.prevalence.covariance import SourceError
+from app.core.prevalence.covariance import SourceError, inversion_covariance
 from app.core.prevalence.intervals import likelihood_intervals
 from app.core.prevalence.likelihood import Likelihood
 from app.core.prevalence.mle import mle
 from app.estimation.answers import IntervalAnswer, IntervalMethod
 from app.estimation.choice import Method
 from app.estimation.evidence import Evidence
-from app.estimation.request import IntervalOptions, PosteriorBatch
+from app.estimation.request import IntervalOptions, OutputBatch, PosteriorBatch
 from app.estimation.solve import Solution
 
-MOST_CELLS = 100_000_000
-"""Most numbers, replicates × J × C, of redrawn confusion matrices."""
+FEW = 5
+"""Cells with fewer labelled rows than this make an expansion around them doubtful."""
+MOST_RESAMPLED = 900
+"""Most cells, J × C, of a confusion matrix that is redrawn."""
 
 
 def interval(
     evidence: Evidence, method: Method, solution: Solution, options: IntervalOptions
 ) -> IntervalAnswer | None:
-    """Intervals for the shares that ``method`` estimated.
+    """Intervals for the shares that ``method`` estimated; each holds its estimate.
 
-    Of the likelihood's maximum for em and mle; by the bootstrap for acc and acc-qp; exact
-    binomial for cc, whose interval is for the counted share; Wald's for pcc. ``MethodUnavailable``
-    for a kind that a method has not; None, with a warning, where it would cost too much.
+    ``MethodUnavailable`` for a kind that a method has not; None, with a warning, where there is
+    none or it would cost too much.
+    """
+    found = _chosen(evidence, method, solution, options)
+    if found is None:
+        return None
+    p = solution.prevalence
+    return replace(found, lower=np.minimum(found.lower, p), upper=np.maximum(found.upper, p))
+
+
+def _chosen(
+    evidence: Evidence, method: Method, solution: Solution, options: IntervalOptions
+) -> IntervalAnswer | None:
+    """The kind asked for, or what suits the method.
+
+    Of the likelihood's maximum for em and mle; by the bootstrap for acc and acc-qp (and for counts
+    where few errors were counted); exact binomial for cc; Wald's for pcc; credible for bayes.
     """
     kind = options.method
     if method in ("em", "mle"):
-        return (
-            _bootstrapped(evidence, method, options)
-            if kind == "bootstrap"
-            else _likely(evidence, options)
-        )
+        if kind == "bootstrap" or (kind == "auto" and _few_errors_counted(evidence, options)):
+            return _bootstrapped(evidence, method, options)
+        return _likely(evidence, options)
     if solution.credible is not None:
         return _credible(solution.credible, options)
     if method in ("cde", "em-stop"):
@@ -51,9 +67,29 @@ def interval(
         return _binomial(evidence, options)
     if method == "pcc" and kind in ("auto", "wald"):
         return _mean(evidence, solution, options)
+    large = evidence.model.confusion is not None and evidence.confusion.counts.size > MOST_RESAMPLED
+    if method in ("acc", "acc-qp") and (kind == "wald" or (kind == "auto" and large)):
+        return _expanded(evidence, solution, options)
     if kind == "wald":
         raise MethodUnavailable("Wald's interval", f"{method} has the bootstrap")
     return _bootstrapped(evidence, method, options)
+
+
+def _expanded(evidence: Evidence, solution: Solution, options: IntervalOptions) -> IntervalAnswer:
+    """Wald's interval of an adjusted count, by linear expansion."""
+    spread = inversion_covariance(evidence.confusion, evidence.output_counts, solution.prevalence)
+    reach = -ndtri((1 - options.level) / 2) * np.sqrt(spread.diagonal())
+    lower = np.maximum(solution.prevalence - reach, 0.0)
+    upper = np.minimum(solution.prevalence + reach, 1.0)
+    return IntervalAnswer(lower, upper, options.level, "wald", options.of)
+
+
+def _few_errors_counted(evidence: Evidence, options: IntervalOptions) -> bool:
+    """Whether a confusion matrix has cells too small for a linear expansion."""
+    if not isinstance(evidence.batch, OutputBatch) or options.of == "batch":
+        return False
+    counts = evidence.confusion.counts
+    return bool(counts.min() < FEW) and counts.size <= MOST_RESAMPLED
 
 
 def _credible(found: Posterior, options: IntervalOptions) -> IntervalAnswer:
@@ -94,7 +130,14 @@ def _binomial(evidence: Evidence, options: IntervalOptions) -> IntervalAnswer:
 
 def _mean(evidence: Evidence, solution: Solution, options: IntervalOptions) -> IntervalAnswer:
     rows = evidence.rows
-    reach = ndtri(0.5 + options.level / 2) * rows.std(axis=0) / np.sqrt(len(rows))
+    if len(rows) == 1:
+        classes = rows.shape[1]
+        ends = np.zeros(classes), np.ones(classes)
+        return IntervalAnswer(*ends, options.level, "wald", options.of)
+    # One more row at the source priors: equal rows do not make the mean certain.
+    variance = rows.var(axis=0, ddof=1)
+    variance += (evidence.source - solution.prevalence) ** 2 / len(rows)
+    reach = -ndtri((1 - options.level) / 2) * np.sqrt(variance / len(rows))
     lower = np.maximum(solution.prevalence - reach, 0.0)
     upper = np.minimum(solution.prevalence + reach, 1.0)
     return IntervalAnswer(lower, upper, options.level, "wald", options.of)
@@ -112,14 +155,34 @@ def _bootstrapped(
         evidence.warn("no-interval", message)
         return None
     found = replicates.intervals(options.level)
+    lower, upper = found.lower, found.upper
+    if method in ("em", "mle"):
+        lower, upper = _with_profile(evidence, options, lower, upper)
     return IntervalAnswer(
-        found.lower,
-        found.upper,
+        lower,
+        upper,
         options.level,
         "bootstrap",
         options.of,
         replicates.seed,
         len(replicates.shares),
+    )
+
+
+def _with_profile(
+    evidence: Evidence, options: IntervalOptions, lower: Floats, upper: Floats
+) -> tuple[Floats, Floats]:
+    """Ends widened to the profile's for classes at zero or one, which resampling leaves there."""
+    p = evidence.maximum.prevalence
+    ends = (p == 0) | (p == 1)
+    if not ends.any():
+        return lower, upper
+    found = likelihood_intervals(
+        evidence.likelihood, evidence.maximum, options.level, "population", "wald"
+    )
+    return (
+        np.where(ends, np.minimum(lower, found.lower), lower),
+        np.where(ends, np.maximum(upper, found.upper), upper),
     )
 
 
@@ -135,8 +198,7 @@ def _replicates(evidence: Evidence, method: Method, seed: int) -> Replicates | N
         source = evidence.uncertainty
         known = source if isinstance(source, SourceError) else None
         return bootstrap.maximised(evidence.likelihood, evidence.maximum, seed, known)
-    cells = bootstrap.REPLICATES * evidence.confusion.counts.size
-    if cells > MOST_CELLS:
+    if evidence.confusion.counts.size > MOST_RESAMPLED:
         return None
     many = {"acc": bootstrap.acc_many, "acc-qp": bootstrap.acc_qp_many}.get(method, _mle_many)
     priors = evidence.model.output_priors

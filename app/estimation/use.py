@@ -9,7 +9,7 @@ from app.core.prevalence.adjust import gains_from_nothing, log_weights
 from app.core.prevalence.arrays import Floats
 from app.core.prevalence.bias import adjusted_intercepts
 from app.core.prevalence.costs import least_cost, score_threshold
-from app.core.prevalence.covariance import covariance
+from app.core.prevalence.covariance import covariance, widening
 from app.core.prevalence.false_alarms import raw_false_alarm_rate
 from app.core.prevalence.likelihood import Likelihood
 from app.core.prevalence.shift import Reference, ShiftTest, likelihood_ratio_test, replaced
@@ -163,14 +163,8 @@ def _factor(evidence: Evidence, change: Floats) -> float:
     if source is None or not change.any() or evidence.likelihood.size == 0:
         return 1.0
     likelihood, top = evidence.likelihood, evidence.maximum
-    hessian = likelihood.hessian(top.prevalence)[0]
-    free = likelihood.source > 0
-    spread = covariance(likelihood, top.prevalence, hessian, free, source)
-    alone, total = (
-        float(change @ np.linalg.pinv(matrix, rcond=1e-10, hermitian=True) @ change)
-        for matrix in (spread.target, spread.total)
-    )
-    return min(total / alone, 1.0) if alone > 0 else 1.0
+    hessian = likelihood.hessian(top.prevalence)[0] if top.hessian is None else top.hessian
+    return widening(likelihood, top.prevalence, hessian, change, source)
 
 
 def _shift(
@@ -208,10 +202,11 @@ def _reference(evidence: Evidence, request: Request, rows: SourceRows | None) ->
         reason = "predicted outputs have the scaled-chi-square reference"
         raise MethodUnavailable("the bootstrap reference", reason)
     if asked == "chi-square" or not available:
+        advice = 'ask for reference "auto"' if available else "register a validation set"
         evidence.warn(
             "raw-shift-test",
             "the test takes the source priors and the calibration as exact; a slightly "
-            "miscalibrated classifier alarms on every large batch. Register a validation set",
+            f"miscalibrated classifier alarms on every large batch: {advice}",
         )
         return "chi-square"
     if asked == "auto" and rows is not None and _at_the_boundary(evidence):
@@ -236,10 +231,10 @@ def _at_the_boundary(evidence: Evidence) -> bool:
     n = evidence.model.validation_size
     if not isinstance(evidence.batch, PosteriorBatch) or n is None:
         return False
-    if n > two_sample.MOST_ROWS or evidence.likelihood.size == 0:
+    if n * len(evidence.source) > two_sample.UNASKED or evidence.likelihood.size == 0:
         return False
     source, known = evidence.source, evidence.source > 0
-    hessian = evidence.likelihood.hessian(source)[0]
+    hessian = evidence.information
     if identifiability.null_directions(hessian, known).shape[1] > 0:
         return False
     spread = covariance(evidence.likelihood, source, hessian, known)
@@ -251,9 +246,17 @@ def _resampled(
 ) -> ShiftTest:
     drawn = None if rows is None else rows.null_statistics(evidence.likelihood.size, seed)
     if drawn is None:
-        reason = f"it needs the validation rows, at most {two_sample.MOST_ROWS} of them"
+        reason = f"it needs the validation rows, at most {two_sample.MOST_NUMBERS} numbers in them"
         raise MethodUnavailable("the bootstrap reference", reason)
-    return replaced(test, two_sample.p_value(test.statistic, drawn), seed, len(drawn))
+    p = two_sample.p_value(test.statistic, drawn)
+    if test.significance < 2 / (len(drawn) + 1) and p <= 2 / (len(drawn) + 1):
+        evidence.warn(
+            "coarse-resampling",
+            f"{len(drawn)} resamples cannot show a p-value below this significance; the scaled "
+            "chi-square decides",
+        )
+        return test
+    return replaced(test, p, seed, len(drawn))
 
 
 def _raw_rate(evidence: Evidence, significance: float) -> float | None:
@@ -269,7 +272,9 @@ def _raw_rate(evidence: Evidence, significance: float) -> float | None:
 def _degrees_of_freedom(evidence: Evidence, likelihood: Likelihood) -> int:
     """Rank of the information; for outputs rank M − 1, whichever outputs occurred."""
     if isinstance(evidence.batch, PosteriorBatch):
-        return identifiability.degrees_of_freedom(likelihood)
+        known = likelihood.source > 0
+        unseen: int = identifiability.null_directions(evidence.information, known).shape[1]
+        return max(int(known.sum()) - 1 - unseen, 0)
     outputs = np.ones(len(evidence.model.outputs))
     everything = Likelihood.of_outputs(evidence.confusion.conditional, evidence.source, outputs)
     return identifiability.degrees_of_freedom(everything)

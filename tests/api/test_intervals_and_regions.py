@@ -85,8 +85,8 @@ class TestIntervals:
         ("method", "interval"),
         [
             ("acc", {"method": "profile"}),
-            ("acc-qp", {"method": "wald"}),
-            ("cc", {"of": "batch"}),
+            ("acc-qp", {"of": "batch"}),
+            ("cc", {"method": "wald"}),
             ("mle", {"method": "bootstrap", "of": "batch"}),
         ],
     )
@@ -99,6 +99,37 @@ class TestIntervals:
         answer = lasting.post(f"{address}/estimates", json=content)
         assert answer.status_code == 409
         assert "interval" in answer.json()["detail"]
+
+    @pytest.mark.parametrize("kind", ["auto", "wald", "profile", "bootstrap"])
+    @pytest.mark.parametrize("method", ["cc", "pcc", "acc", "acc-qp", "em", "mle"])
+    def test_no_interval_excludes_its_estimate(
+        self, lasting: httpx.Client, method: str, kind: str
+    ) -> None:
+        if lasting.get("/v1/models/tiny").status_code == 404:
+            labels = ["a", "b", "c"] * 4
+            given = np.random.default_rng(0).dirichlet(np.ones(3), 12).tolist()
+            source = {"validation": {"labels": labels, "posteriors": given}}
+            register(lasting, "tiny", source, classes=["a", "b", "c"])
+        for batch in (
+            [[1, 0, 0]],
+            [[1, 0, 0]] * 10,
+            [[0.5, 0.5, 0]] * 3,
+            [[0, 0.3, 0.7], [1, 0, 0]],
+        ):
+            for level in (1e-6, 0.95, 1 - 1e-12):
+                content = {
+                    "posteriors": batch,
+                    "method": method,
+                    "interval": {"method": kind, "level": level},
+                    "options": {"max_iterations": 1},
+                }
+                answer = lasting.post("/v1/models/tiny/versions/1/estimates", json=content)
+                if answer.status_code == 409:
+                    continue
+                for lower, share, upper in ends(answer):
+                    assert 0 <= lower <= share <= upper <= 1
+                    if level == 0.95 and kind != "bootstrap":
+                        assert upper > lower
 
 
 class TestRegions:
@@ -141,6 +172,29 @@ class TestRegions:
         assert not answer["inside"]
         assert answer["statistic"] is None
         assert answer["p_value"] == 0
+
+    @pytest.mark.parametrize(
+        ("confusion", "counts", "priors"),
+        [
+            ([[90, 5, 5], [5, 90, 5], [5, 5, 90]], {"a": 500, "b": 500}, [0, 0, 1]),
+            ([[90, 10], [10, 90]], {"a": 100}, [0, 1]),
+            ([[90, 10], [10, 90]], {"a": 10**15, "b": 3}, [0, 1]),
+        ],
+    )
+    def test_excludes_the_absurd_at_the_boundary(
+        self,
+        client: httpx.Client,
+        confusion: list[list[int]],
+        counts: dict[str, int],
+        priors: list[float],
+    ) -> None:
+        classes = ["a", "b", "c"][: len(priors)]
+        address = register(client, "m", {"confusion_matrix": confusion}, classes=classes)
+        answer = client.post(
+            f"{address}/region-tests",
+            json={"predicted_counts": counts, "priors": dict(zip(classes, priors, strict=True))},
+        ).json()
+        assert not answer["inside"]
 
     @pytest.mark.parametrize(
         "part", [{}, {"priors": {"legit": 1}}, {"priors": {"legit": 0.5, "fraud": 0.5}, "level": 1}]

@@ -25,6 +25,7 @@ GROUP = 1 << 20
 NEWTON_STEPS = 4
 SETTLED = 1e-7
 EXCHANGES = 6
+MOST_CLASSES = 30
 LARGEST = 20_000_000
 """Most row weights, replicates × rows, that a likelihood bootstrap draws."""
 
@@ -110,7 +111,7 @@ def maximised(
     if source is not None:
         hessian = likelihood.hessian(top.prevalence)[0] if top.hessian is None else top.hessian
         inverse = inverse_hessian(hessian, top.prevalence > 0)
-        effect = source.effect(likelihood, top.prevalence, inverse)
+        effect = inverse @ source.effect(likelihood, top.prevalence, hessian)
         scale, directions = np.linalg.eigh(source.covariance)
         root = directions * np.sqrt(np.maximum(scale, 0.0))
         moves = rng.standard_normal((replicates, len(scale))) @ (effect @ root).T
@@ -135,7 +136,8 @@ def averaged(rows: Floats, seed: int, replicates: int = REPLICATES) -> Replicate
 def too_large(likelihood: Likelihood, replicates: int = REPLICATES) -> bool:
     """Whether ``maximised`` would draw and multiply too much."""
     classes = len(likelihood.known)
-    return likelihood.census.rows * replicates * (1 + classes * classes / 20) > 5 * LARGEST
+    work = likelihood.census.rows * replicates * (1 + classes * classes / 20)
+    return classes > MOST_CLASSES or work > 5 * LARGEST
 
 
 def _ratios(likelihood: Likelihood) -> tuple[Floats, Floats]:

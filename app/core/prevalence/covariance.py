@@ -2,9 +2,9 @@
 
 With H the Hessian of ℓ at p (in p, on the classes that are free) the batch contributes
 (H⁻¹ − p pᵀ) / N for the population's shares, and (H⁻¹ − diag p) / N for the realised shares of
-these very rows. The source contributes G Σ Gᵀ, where Σ is the covariance of its parameters and
-G their effect on p: with Q = mean_i q_i q_iᵀ, q the adjusted posteriors and D = diag p,
-D Q⁻¹ = H⁻¹ D⁻¹, so that dp = (H⁻¹ − D) dβ + H⁻¹ D⁻¹ mean_i q_i (z_i − q_iᵀz_i) dt.
+these very rows. The source contributes H⁻¹ K H⁻¹, K the covariance that it adds to the multipliers
+m: with q the adjusted posteriors and D = diag p,
+dm = (diag m − H D) dβ + D⁻¹ mean_i q_i (z_i − q_iᵀz_i) dt.
 """
 
 from dataclasses import dataclass
@@ -29,47 +29,48 @@ class SourceError:
     covariance: Floats
     calibration: Calibration
 
-    def of_shares(self, likelihood: Likelihood, p: Floats, inverse: Floats) -> Floats:
-        """What it adds to the covariance of p, C × C; ``inverse``: H⁻¹ on the free classes."""
-        effect = self.effect(likelihood, p, inverse)
+    def of_multipliers(self, likelihood: Likelihood, p: Floats, hessian: Floats) -> Floats:
+        """Covariance that the source adds to m at p, C × C."""
+        effect = self.effect(likelihood, p, hessian)
         return effect @ self.covariance @ effect.T
 
-    def effect(self, likelihood: Likelihood, p: Floats, inverse: Floats) -> Floats:
-        """G = ∂p/∂(t, β), C × (C + 1)."""
+    def effect(self, likelihood: Likelihood, p: Floats, hessian: Floats) -> Floats:
+        """∂m/∂(t, β) at p, C × (C + 1): diag m − H D for β."""
         effect = np.zeros((len(p), len(p) + 1))
-        free = inverse.diagonal() > 0
-        effect[:, 1:] = inverse - np.diag(p)
-        effect[~free] = 0.0
+        effect[:, 1:] = np.diag(hessian @ p) - hessian * p
         if self.covariance[0, 0] > 0 and self.calibration.scale != 0:
             moved = _scale_effect(likelihood, p, self.calibration)
-            ratio = np.divide(moved, p, out=np.zeros(len(p)), where=p > 0)
-            effect[:, 0] = inverse @ ratio
+            effect[:, 0] = np.divide(moved, p, out=np.zeros(len(p)), where=p > 0)
         return effect
 
 
 @dataclass(frozen=True)
 class OutputError:
-    """Uncertainty of a confusion matrix, whose rows are multinomial; ``counts``: of the batch."""
+    """Uncertainty of a confusion matrix, whose rows are multinomial; ``counts``: of the batch.
+
+    One pseudo-count per row is spread over the cells, so that an empty cell is not certain.
+    """
 
     confusion: ConfusionMatrix
     counts: Floats
 
-    def of_shares(self, likelihood: Likelihood, p: Floats, inverse: Floats) -> Floats:
-        """What it adds to the covariance of p, C × C; ``inverse``: H⁻¹ on the free classes."""
+    def of_multipliers(self, likelihood: Likelihood, p: Floats, hessian: Floats) -> Floats:
+        """Covariance that the confusion matrix adds to m at p, C × C."""
         M = self.confusion.conditional
         density = M @ p
         seen = (self.counts > 0) & (density > 0)
         M, density = M[seen], density[seen]
         shares = self.counts[seen] / self.counts[seen].sum()
-        rows = self.confusion.counts.sum(axis=1)
+        smoothed = self.confusion.counts + 1.0 / len(self.counts)
+        rows = smoothed.sum(axis=1)
+        cells = (smoothed / rows[:, None]).T[seen]
         added = np.zeros((len(p), len(p)))
         for k in np.flatnonzero(p > 0):
             # Effect of M[j, k] on the multipliers, C × J.
             effect = -p[k] * (M / density[:, None]).T * (shares / density)
             effect[k] += shares / density
-            effect = inverse @ effect
-            mean = effect @ M[:, k]
-            added += ((effect * M[:, k]) @ effect.T - np.outer(mean, mean)) / rows[k]
+            mean = effect @ cells[:, k]
+            added += ((effect * cells[:, k]) @ effect.T - np.outer(mean, mean)) / rows[k]
         return added
 
 
@@ -109,8 +110,60 @@ def covariance(
     target[~free] = target[:, ~free] = 0.0
     total = target if of == "population" else (inverse - np.diag(p)) / N
     if source is not None:
-        total = total + source.of_shares(likelihood, p, inverse)
+        total = total + inverse @ source.of_multipliers(likelihood, p, hessian) @ inverse
     return Covariance(target, total)
+
+
+def inversion_covariance(confusion: ConfusionMatrix, counts: Floats, p: Floats) -> Floats:
+    """Covariance of an adjusted count M⁺v, C × C, by linear expansion in v and M.
+
+    ``counts``: J outputs of the batch; ``p``: the estimate. Multinomial v and rows of M, one
+    pseudo-count each spread over the cells.
+    """
+    inverse = np.linalg.pinv(confusion.conditional, rcond=1e-10)
+    spread = _multinomial(counts)
+    for k, row in enumerate(confusion.counts):
+        spread += p[k] ** 2 * _multinomial(row)
+    moved: Floats = inverse @ spread @ inverse.T
+    return moved
+
+
+def _multinomial(counts: Floats) -> Floats:
+    smoothed = counts + 1.0 / len(counts)
+    total = smoothed.sum()
+    shares = smoothed / total
+    covariance: Floats = (np.diag(shares) - np.outer(shares, shares)) / total
+    return covariance
+
+
+def widening(
+    likelihood: Likelihood,
+    p: Floats,
+    hessian: Floats,
+    change: Floats,
+    source: Uncertainty,
+) -> float:
+    """(δᵀΣ⁻¹δ) / (δᵀS⁻¹δ) ≤ 1 for δ = ``change``, Σ the covariance with the source, S without.
+
+    On the tangent space of the simplex, spanned by the classes that p or δ touches; one where δ
+    changes nothing that the batch sees.
+    """
+    touched = np.flatnonzero((p > 0) | (change != 0))
+    basis = np.zeros((len(p), len(touched) - 1))
+    # Columns that sum to zero: differences from the mean, orthonormal.
+    basis[touched] = np.linalg.qr(np.eye(len(touched)) - 1.0 / len(touched))[0][:, :-1]
+    information = likelihood.size * basis.T @ hessian @ basis
+    values, vectors = np.linalg.eigh(information)
+    kept = values > 1e-10 * max(float(values.max(initial=0.0)), 1e-300)
+    root = vectors[:, kept] * np.sqrt(values[kept])
+    delta = root.T @ (basis.T @ change)
+    alone = float(delta @ delta)
+    if alone <= 0:
+        return 1.0
+    scores = likelihood.size * basis.T @ source.of_multipliers(likelihood, p, hessian) @ basis
+    whitened = (root / values[kept]).T @ (likelihood.size * scores) @ (root / values[kept])
+    total = np.eye(len(whitened)) + whitened
+    return min(float(delta @ np.linalg.solve(total, delta)) / alone, 1.0)
 
 
 def inverse_hessian(hessian: Floats, free: Mask) -> Floats:

@@ -20,9 +20,10 @@ class ShiftTest:
 
     ``scale``: the divisor 1 + N/n, one without a validation set; ``p_value`` compares
     statistic / scale, ``raw_p_value`` the statistic itself; ``effect_size``: total variation
-    between source priors and estimate; ``detected``: p_value < significance and effect_size ≥
-    minimum_effect. ``raw_false_alarm_rate``: how often the raw test on uncalibrated posteriors
-    would alarm without a shift. ``seed``, ``replicates``: of a p-value by resampling.
+    between source priors and estimate; ``detected``: p_value < significance (≤ where p is by
+    resampling) and effect_size ≥ minimum_effect. ``raw_false_alarm_rate``: how often the raw test
+    on uncalibrated posteriors would alarm without a shift. ``seed``, ``replicates``: of a p-value
+    by resampling.
     """
 
     statistic: float
@@ -79,7 +80,7 @@ def replaced(test: ShiftTest, p_value: float, seed: int, replicates: int) -> Shi
         test,
         p_value=p_value,
         reference="bootstrap",
-        detected=p_value < test.significance and test.effect_size >= test.minimum_effect,
+        detected=p_value <= test.significance and test.effect_size >= test.minimum_effect,
         seed=seed,
         replicates=replicates,
     )

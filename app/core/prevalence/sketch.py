@@ -1,7 +1,8 @@
 """Two classes in a fixed amount of memory: statistics of the log-odds that can be merged.
 
 Rows from other hours or other machines are summed up once and never seen again. The log-odds
-z = ln(g_1 / g_0) fall into bins of width h; a bin keeps its weight and the first two moments of z
+z = ln(g_1 / g_0) fall into bins of width h (wider far out, for classifiers that are sure of
+everything and calibrated down); a bin keeps its weight and the first two moments of z
 about its centre, all of which add up. For the likelihood a bin stands for two rows, at its mean
 plus and minus its standard deviation, which have the same first two moments.
 
@@ -24,16 +25,32 @@ from app.core.prevalence.likelihood import Likelihood
 from app.core.prevalence.mle import MleResult, mle
 
 WIDTH = 1 / 64
-"""h, in units of log-odds."""
+"""h of the inner bins, in units of log-odds."""
 REACH = 32.0
-"""Bins go from −REACH to REACH; what is beyond counts as if there, where q hardly changes."""
-BINS = round(2 * REACH / WIDTH)
+"""Inner bins go from −REACH to REACH; beyond, each is wider than the one before by ``GROWTH``."""
+GROWTH = 1 + 1 / 1024
+LARGEST = 1500.0
+"""No two float64 probabilities have log-odds beyond this."""
 THIRD_ORDER = 1 / 450
+
+
+def _edges() -> Floats:
+    inner = np.arange(round(REACH / WIDTH) + 1) * WIDTH
+    steps = int(np.ceil(np.log(LARGEST / REACH) / np.log(GROWTH)))
+    outer = REACH * GROWTH ** np.arange(1, steps + 1)
+    positive = np.concatenate([inner, outer])
+    return np.concatenate([-positive[:0:-1], positive])
+
+
+EDGES = _edges()
+BINS = len(EDGES) - 1
+CENTRES: Floats = 0.5 * (EDGES[1:] + EDGES[:-1])
+WIDTHS: Floats = np.diff(EDGES)
 
 
 @dataclass(frozen=True, eq=False)
 class LogOddsSketch:
-    """What is kept of any number of rows: about 100 kB.
+    """What is kept of any number of rows: about 300 kB.
 
     ``weight``, ``first``, ``second``: sums over the rows of each bin of 1, δ and δ², with δ the
     distance of z from the bin's centre. ``certain``: weights of the rows that exclude class 1,
@@ -87,7 +104,7 @@ class LogOddsSketch:
         weight = self.weight[used]
         mean = self.first[used] / weight
         deviation = np.sqrt(np.maximum(self.second[used] / weight - mean**2, 0.0))
-        z = _centres()[used] + mean
+        z = CENTRES[used] + mean
         atoms = np.concatenate([z - deviation, z + deviation, [-np.inf, np.inf]])
         weights = np.concatenate([weight / 2, weight / 2, self.certain])
         return Likelihood.of(
@@ -98,25 +115,22 @@ class LogOddsSketch:
         """The maximum-likelihood priors of the sketched rows; unsupported rows do not count."""
         return mle(self.likelihood(source, calibration))
 
+    def error_bound(self, result: MleResult, calibration: Calibration | None = None) -> float:
+        """How far ``result`` is from the estimate on the rows themselves, to first order.
 
-def error_bound(result: MleResult, calibration: Calibration | None = None) -> float:
-    """How far ``result`` of a sketch is from the estimate on the rows themselves, to first order.
-
-    h³ / 450 over θ (1 − θ) mean w², with mean w² = H_11 − 2 H_01 + H_00; calibration stretches h
-    by its scale. Infinite at the simplex's ends, where the rows may pull the estimate inside.
-    Log-odds beyond REACH add an error of e^−REACH over the smaller source prior.
-    """
-    scale = 1.0 if calibration is None else calibration.scale
-    theta, H = float(result.prevalence[1]), result.hessian
-    if H is None or not 0 < theta < 1:
-        return float("inf")
-    curvature = theta * (1 - theta) * float(H[1, 1] - 2 * H[0, 1] + H[0, 0])
-    return float("inf") if curvature <= 0 else THIRD_ORDER * (scale * WIDTH) ** 3 / curvature
-
-
-def _centres() -> Floats:
-    centres: Floats = (np.arange(BINS, dtype=np.float64) + 0.5) * WIDTH - REACH
-    return centres
+        The mean of h³ / 450 over the rows, over θ (1 − θ) mean w², with mean w² =
+        H_11 − 2 H_01 + H_00; calibration stretches h by its scale. Infinite at the simplex's
+        ends, where the rows may pull the estimate inside.
+        """
+        scale = 1.0 if calibration is None else calibration.scale
+        theta, H = float(result.prevalence[1]), result.hessian
+        if H is None or not 0 < theta < 1:
+            return float("inf")
+        curvature = theta * (1 - theta) * float(H[1, 1] - 2 * H[0, 1] + H[0, 0])
+        if curvature <= 0:
+            return float("inf")
+        cubed = float(self.weight @ np.abs(scale * WIDTHS) ** 3) / max(self.size, 1.0)
+        return THIRD_ORDER * cubed / curvature
 
 
 def _of_block(block: Floats, weights: Floats) -> LogOddsSketch:
@@ -126,9 +140,8 @@ def _of_block(block: Floats, weights: Floats) -> LogOddsSketch:
     without_one, without_zero = (first > 0) & (second <= 0), (first <= 0) & (second > 0)
     w = weights[both]
     z = np.log(second[both]) - np.log(first[both])
-    np.clip(z, -REACH, REACH, out=z)
-    bins = np.minimum((z + REACH) / WIDTH, BINS - 1).astype(np.intp)
-    delta = z - _centres()[bins]
+    bins = np.searchsorted(EDGES[1:-1], z, side="right")
+    delta = z - CENTRES[bins]
 
     def summed(values: Floats) -> Floats:
         return np.bincount(bins, values, BINS).astype(np.float64, copy=False)

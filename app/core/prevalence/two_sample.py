@@ -13,8 +13,10 @@ from app.core.prevalence.likelihood import Likelihood
 from app.core.prevalence.mle import mle
 
 REPLICATES = 499
-MOST_ROWS = 20_000
-"""Most validation rows that are resampled."""
+MOST_NUMBERS = 400_000
+"""Most numbers, n · C, of a validation set that is resampled when that is asked for."""
+UNASKED = 20_000
+"""The same when it is not."""
 
 
 def null_statistics(
@@ -41,6 +43,19 @@ def null_statistics(
         batch = rng.multinomial(round(size), even).astype(np.float64)
         drawn[b] = _statistic(posteriors, logs, labels, calibration, source, batch)
     return drawn
+
+
+def rounded(size: float) -> float:
+    """``size`` to two digits: batches of about one size share their null statistics."""
+    digits = 10.0 ** max(np.floor(np.log10(max(size, 1.0))) - 1, 0)
+    return float(max(np.round(size / digits) * digits, 1.0))
+
+
+def rescaled(null: Floats, drawn_for: float, size: float, validation_size: float) -> Floats:
+    """Null statistics of one batch size for another, by the ratio of 1 + N/n."""
+    factor = (1 + size / validation_size) / (1 + drawn_for / validation_size)
+    moved: Floats = null * factor
+    return moved
 
 
 def p_value(statistic: float, null: Floats) -> float:

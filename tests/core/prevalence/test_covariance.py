@@ -30,7 +30,7 @@ def test_the_effect_of_calibration_and_priors() -> None:
     assert (top > 0).all()
     inverse = inverse_hessian(likelihood.hessian(top)[0], top > 0)
     error = SourceError(np.eye(4), calibration)
-    effect = error.effect(likelihood, top, inverse)
+    effect = inverse @ error.effect(likelihood, top, likelihood.hessian(top)[0])
     h, zero = 1e-5, np.zeros(3)
     np.testing.assert_allclose(
         effect[:, 0], (solve(h, zero) - solve(-h, zero)) / (2 * h), atol=1e-5
@@ -77,7 +77,9 @@ def test_the_effect_of_the_confusion_matrix_against_simulation() -> None:
     likelihood = Likelihood.of_outputs(confusion.conditional, source, batch)
     top = mle(likelihood).prevalence
     inverse = inverse_hessian(likelihood.hessian(top)[0], top > 0)
-    found = OutputError(confusion, batch).of_shares(likelihood, top, inverse)
+    hessian = likelihood.hessian(top)[0]
+    found = inverse @ OutputError(confusion, batch).of_multipliers(likelihood, top, hessian)
+    found = found @ inverse
     rng = np.random.default_rng(3)
     drawn = []
     for _ in range(2000):

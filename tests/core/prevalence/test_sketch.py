@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from app.core.prevalence.arrays import Floats
 from app.core.prevalence.calibration import Calibration
 from app.core.prevalence.likelihood import Likelihood
 from app.core.prevalence.mle import mle
-from app.core.prevalence.sketch import BINS, LogOddsSketch, error_bound
+from app.core.prevalence.sketch import BINS, LogOddsSketch
 
 RNG = np.random.default_rng(23)
 
@@ -25,10 +26,11 @@ def test_the_estimate_of_the_rows_to_a_millionth(
 ) -> None:
     rows = posteriors(20_000, distance, share, source_share)
     source = np.array([1 - source_share, source_share])
-    exact, sketched = mle(Likelihood.of(rows, source)), LogOddsSketch.of(rows).estimate(source)
+    sketch = LogOddsSketch.of(rows)
+    exact, sketched = mle(Likelihood.of(rows, source)), sketch.estimate(source)
     assert sketched.prevalence[1] == pytest.approx(exact.prevalence[1], abs=1e-6)
     assert sketched.gain == pytest.approx(exact.gain, abs=1e-7)
-    assert abs(sketched.prevalence[1] - exact.prevalence[1]) <= error_bound(sketched) + 1e-9
+    assert abs(sketched.prevalence[1] - exact.prevalence[1]) <= sketch.error_bound(sketched) + 1e-9
 
 
 @pytest.mark.parametrize("spread", [1e-6, 1e-3, 1.0])
@@ -39,17 +41,32 @@ def test_the_bound_holds_for_rows_at_the_worst_places_of_a_bin(spread: float) ->
         np.column_stack([1 / (1 + np.exp(z)), 1 / (1 + np.exp(-z))]),
         np.array([0.5, 0.5]),
     )
-    exact, sketched = mle(Likelihood.of(rows, source)), LogOddsSketch.of(rows).estimate(source)
-    assert abs(sketched.prevalence[1] - exact.prevalence[1]) <= error_bound(sketched) + 1e-9
+    sketch = LogOddsSketch.of(rows)
+    exact, sketched = mle(Likelihood.of(rows, source)), sketch.estimate(source)
+    assert abs(sketched.prevalence[1] - exact.prevalence[1]) <= sketch.error_bound(sketched) + 1e-9
 
 
 def test_calibration_comes_after() -> None:
     rows, source = posteriors(20_000, 1.0, 0.3, 0.5), np.array([0.5, 0.5])
     calibration = Calibration("bcts", 1.4, np.array([0.2, -0.2]), 1e-300)
     exact = mle(Likelihood.of(rows, source, None, calibration))
-    sketched = LogOddsSketch.of(rows).estimate(source, calibration)
+    sketch = LogOddsSketch.of(rows)
+    sketched = sketch.estimate(source, calibration)
     error = abs(sketched.prevalence[1] - exact.prevalence[1])
-    assert error <= min(1e-6, error_bound(sketched, calibration) + 1e-9)
+    assert error <= min(1e-6, sketch.error_bound(sketched, calibration) + 1e-9)
+
+
+@pytest.mark.parametrize("sharpness", [5.0, 20.0, 60.0])
+def test_scores_that_are_sure_of_everything_and_calibrated_down(sharpness: float) -> None:
+    logits = RNG.normal(RNG.random(20_000) < 0.4, 1.0) * sharpness
+    rows = np.column_stack([expit(-logits), expit(logits)])
+    calibration = Calibration("bcts", 1 / sharpness, np.array([0.25, -0.25]), 1e-300)
+    source = np.array([0.6, 0.4])
+    exact = mle(Likelihood.of(rows, source, None, calibration))
+    sketch = LogOddsSketch.of(rows)
+    sketched = sketch.estimate(source, calibration)
+    error = abs(sketched.prevalence[1] - exact.prevalence[1])
+    assert error <= min(1e-6, sketch.error_bound(sketched, calibration) + 1e-9)
 
 
 class TestMerge:
@@ -109,6 +126,7 @@ class TestEdges:
         np.testing.assert_allclose(sketched.prevalence, exact.prevalence, atol=1e-6)
 
     def test_no_bound_at_the_ends(self) -> None:
-        result = LogOddsSketch.of(np.array([[0.9, 0.1], [0.8, 0.2]])).estimate(np.array([0.5, 0.5]))
+        sketch = LogOddsSketch.of(np.array([[0.9, 0.1], [0.8, 0.2]]))
+        result = sketch.estimate(np.array([0.5, 0.5]))
         assert result.prevalence.tolist() == [1.0, 0.0]
-        assert error_bound(result) == np.inf
+        assert sketch.error_bound(result) == np.inf
