@@ -86,7 +86,7 @@ def _inverted(
 
 def _iterated(evidence: Evidence, request: Request) -> Solution:
     options = request.em
-    numbers = evidence.likelihood.census.rows * len(evidence.source) * options.max_iterations
+    numbers = evidence.likelihood.rows * len(evidence.source) * options.max_iterations
     if numbers > MOST_WORK and options.max_iterations > 1000:
         message = "allows too much work on a batch of this size; prefer the method mle"
         raise InvalidInput.at("/options/max_iterations", message)

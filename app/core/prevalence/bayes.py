@@ -61,7 +61,7 @@ def of_counts(
 def too_large(likelihood: Likelihood) -> bool:
     """Whether sampling the rows would take too long; the grid of two classes never does."""
     classes = len(likelihood.known)
-    return classes > 2 and likelihood.census.rows * classes * (DRAWS + BURN_IN) > MOST_WORK
+    return classes > 2 and likelihood.rows * classes * (DRAWS + BURN_IN) > MOST_WORK
 
 
 def of_rows(

@@ -20,10 +20,9 @@ AnyFloats = NDArray[np.floating[Any]]
 Block = tuple[Floats, Floats | None]
 """n × K rows, and their n weights (None: all one)."""
 
-BLOCK = 1 << 16
-"""Numbers in a block: half a MiB of float64, so that a block and its products stay in cache."""
-KEPT = 1 << 17
-"""A batch of up to this many numbers is cast and calibrated once, and kept."""
+BLOCK = 1 << 17
+"""Numbers in a block: one MiB of float64, so that a block and its products stay in cache. A batch
+of no more than that is cast and calibrated once, and kept."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,14 +50,14 @@ class Blocks:
         return iter(self._kept) if self._kept is not None else self._fresh()
 
     @property
-    def in_memory(self) -> bool:
-        """Whether the batch is one array, of which a view costs nothing."""
-        return isinstance(self.rows, np.ndarray)
+    def length(self) -> int | None:
+        """Number of rows; None for chunks, which tell only when they are read."""
+        return len(self.rows) if isinstance(self.rows, np.ndarray) else None
 
     @property
     def few(self) -> bool:
         """Whether the batch is small enough to be one block that is kept."""
-        return isinstance(self.rows, np.ndarray) and self.rows.size <= KEPT
+        return isinstance(self.rows, np.ndarray) and self.rows.size <= BLOCK
 
     def tidied(self) -> "Blocks":
         """The same rows, without those that say nothing."""
@@ -67,8 +66,11 @@ class Blocks:
     def strided(self, step: int) -> "Blocks":
         """Every ``step``-th row of the array, or of each chunk: a view, or a small copy."""
         if isinstance(self.rows, np.ndarray):
+            rows = self.rows[::step]
+            if rows.size <= BLOCK:
+                rows = np.ascontiguousarray(rows)
             weights = None if self.weights is None else np.asarray(self.weights)[::step]
-            return replace(self, rows=self.rows[::step], weights=weights)
+            return replace(self, rows=rows, weights=weights)
         picked = [(rows[::step].copy(), weights) for rows, weights in self._chunks()]
         weights = None
         if self.weights is not None:

@@ -136,7 +136,7 @@ def averaged(rows: Floats, seed: int, replicates: int = REPLICATES) -> Replicate
 def too_large(likelihood: Likelihood, replicates: int = REPLICATES) -> bool:
     """Whether ``maximised`` would draw and multiply too much."""
     classes = len(likelihood.known)
-    work = likelihood.census.rows * replicates * (1 + classes * classes / 20)
+    work = likelihood.rows * replicates * (1 + classes * classes / 20)
     return classes > MOST_CLASSES or work > 5 * LARGEST
 
 

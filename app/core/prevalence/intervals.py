@@ -77,7 +77,7 @@ def likelihood_intervals(
         if not by_profile[k]:
             lower[k], upper[k] = _wald(float(p[k]), z * float(error[k]))
     profiled = np.flatnonzero(by_profile)
-    work = likelihood.census.rows * len(p) + len(p) ** 3
+    work = likelihood.rows * len(p) + len(p) ** 3
     approximate = work * len(profiled) > MOST_WORK
     if approximate:
         _expanded(likelihood, top, hessian, spread, profiled, level, (lower, upper))

@@ -9,38 +9,23 @@ The ratios are never formed: inside a pass everything is in x = p / p0, d_i = Σ
 row's scale cancels from all derivatives.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
 from app.core.prevalence.arrays import Codes, Floats
-from app.core.prevalence.blocks import AnyFloats, Blocks
+from app.core.prevalence.blocks import AnyFloats, Block, Blocks
 from app.core.prevalence.calibration import Calibration
+from app.core.prevalence.census import Census, Count
+from app.core.prevalence.logs import log_sum
 
-SAFE_MASS = 1e-100
-"""Rows with less mass than this on the known classes are rescaled before 1/d is taken."""
 SHARED = ("census", "informative", "known")
 """What does not depend on the source priors themselves."""
-FIRST_ORDER = 1e-8
-"""ln(1 + δ) is δ to double precision up to this |δ|."""
 
-
-@dataclass(frozen=True)
-class Census:
-    """What one look at the row sums tells.
-
-    ``rows``: their number; ``size``: weight of the informative rows; ``unsupported``: weight
-    of the others; ``log_mass``: weighted sum of ln Σ_k g_ik, which makes ℓ(p0) zero; ``tidy``:
-    no row has to be left out or rescaled.
-    """
-
-    rows: int
-    size: float
-    unsupported: float
-    log_mass: float
-    tidy: bool
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +86,11 @@ class Likelihood:
         return Likelihood(self.blocks.strided(step), self.source)
 
     @property
+    def rows(self) -> int:
+        """Number of rows, informative or not."""
+        return self.blocks.length if self.blocks.length is not None else self.census.rows
+
+    @property
     def size(self) -> float:
         """Weight of the informative rows; N for an ordinary batch."""
         return self.census.size
@@ -133,27 +123,27 @@ class Likelihood:
     @cached_property
     def census(self) -> Census:
         """Counts and weights, from one pass over the row sums."""
-        rows, total, size, log_mass, tidy = 0, 0.0, 0.0, 0.0, True
-        for block, weights in self.blocks:
-            mass = block @ self.factors
-            rows += len(mass)
-            total += _weight(mass, weights)
-            if mass.min(initial=1.0) < SAFE_MASS or (weights is not None and not weights.all()):
-                tidy = False
-                useful = mass > 0 if weights is None else (mass > 0) & (weights > 0)
-                mass = mass[useful]
-                weights = None if weights is None else weights[useful]
-            size += _weight(mass, weights)
-            log_mass += _log_sum(mass, weights)
-        if not tidy:
-            tidied = self.blocks.tidied()
-            log_mass = sum(_log_sum(block @ self.factors, weights) for block, weights in tidied)
-        return Census(rows, size, total - size, log_mass, tidy)
+        count = Count(self.factors)
+        for _ in count.watch(self.blocks):
+            pass
+        return count.finished(self.blocks)
 
     @cached_property
     def informative(self) -> Blocks:
         """The rows that count, as blocks of the known classes."""
         return self.blocks if self.census.tidy else self.blocks.tidied()
+
+    def summed(self, of: Callable[[Iterable[Block]], T]) -> T:
+        """What ``of`` makes of the informative rows, all of which it must read.
+
+        The census, if it is still to be taken, is taken on the way.
+        """
+        if "census" in vars(self):
+            return of(self.informative)
+        count = Count(self.factors)
+        found = of(count.watch(self.blocks))
+        vars(self)["census"] = count.finished(self.blocks)
+        return found if self.census.tidy else of(self.informative)
 
     def multipliers(self, p: Floats) -> Floats:
         """m_k = mean_i r_ik / d_i, the gradient of ℓ at ``p``; C values.
@@ -189,9 +179,7 @@ class Likelihood:
         x, total = self._inside(p), 0.0
         with np.errstate(divide="ignore"):
             for block, weights in self.informative:
-                density = block @ x
-                logs = np.log(density, out=density)
-                total += float(logs.sum() if weights is None else weights @ logs)
+                total += log_sum(block @ x, weights)
         return (total - self.census.log_mass) / self.size
 
     def gains_along(self, p: Floats, target: Floats, steps: Sequence[float]) -> Floats:
@@ -239,17 +227,3 @@ class Likelihood:
         hessian = np.zeros((len(self.source), len(self.source)))
         hessian[np.ix_(self.known, self.known)] = within
         return hessian
-
-
-def _weight(mass: Floats, weights: Floats | None) -> float:
-    return float(len(mass)) if weights is None else float(weights.sum())
-
-
-def _log_sum(mass: Floats, weights: Floats | None) -> float:
-    """Weighted sum of ln mass; normalised rows do not need the logarithm."""
-    if len(mass) == 0:
-        return 0.0
-    if max(float(mass.max()) - 1.0, 1.0 - float(mass.min())) > FIRST_ORDER:
-        logs = np.log(mass)
-        return float(logs.sum() if weights is None else weights @ logs)
-    return float(mass.sum() - len(mass) if weights is None else weights @ (mass - 1.0))

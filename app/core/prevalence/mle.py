@@ -5,27 +5,21 @@ at most max_k m_k − 1, the optimality gap. The solvers go on until the gap is
 min(1e-8, 1e-3 / N): the likelihood-ratio statistic 2 N ℓ is then right to 0.002.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from app.core.prevalence import two_classes
 from app.core.prevalence.arrays import Floats
 from app.core.prevalence.identifiability import definite, nearest, null_directions, taking_part
 from app.core.prevalence.likelihood import Likelihood
+from app.core.prevalence.moments import moments
 from app.core.prevalence.newton import Climb, Point
+from app.core.prevalence.subsamples import subsamples, sufficient
+from app.core.prevalence.two_classes import FLAT, maximise
 
 Status = Literal["converged", "max-iterations", "stalled", "no-information"]
 
-STRIDES_OF_TWO, STRIDES = (256, 16), (64, 8)
-"""Every how manieth row makes the subsamples on which the answer for two, or more, is prepared."""
-COPIED = 1 << 18
-"""Numbers in the subsample of a batch that comes in chunks."""
-FEWEST = 2000
-SUBSAMPLE_GAP = 0.02
-"""A subsample of n rows is solved to this over √n: multipliers are no surer than about 1/√n."""
 POLISHED = 1e-4
 """Small batches are taken further, to this part of the tolerance: it costs next to nothing."""
 DUST = 1e-7
@@ -74,32 +68,21 @@ def mle(
     ``start``, large batches are solved on strided subsamples first.
     """
     known = likelihood.known
-    if likelihood.size == 0:
-        return MleResult(likelihood.source, "no-information", 0, 0, 0, 0.0, 0.0)
-    if tolerance is None:
-        tolerance = min(1e-8, 1e-3 / likelihood.size)
-    if len(known) == 1:
-        return MleResult(_one_class(likelihood), "converged", 0, 0, 0, 0.0, 0.0)
     if len(known) == 2:
         return _two_classes(likelihood, start, tolerance, max_iterations)
-    return _more_classes(likelihood, start, tolerance, max_iterations)
+    if likelihood.size == 0:
+        return _no_information(likelihood)
+    if len(known) == 1:
+        return MleResult(_one_class(likelihood), "converged", 0, 0, 0, 0.0, 0.0)
+    return _more_classes(likelihood, start, _aim(tolerance, likelihood), max_iterations)
 
 
-def _subsamples(likelihood: Likelihood, strides: tuple[int, ...]) -> list[Likelihood]:
-    """Strided subsamples from the smallest to the largest, none with too few rows.
-
-    Chunks give one, which is copied and must be small.
-    """
-    rows, classes = likelihood.census.rows, len(likelihood.source)
-    if not likelihood.blocks.in_memory:
-        strides = (max(strides[-1], math.ceil(rows * classes / COPIED)),)
-    enough = max(FEWEST, 10 * len(likelihood.known))
-    samples = (likelihood.strided(step) for step in strides if rows >= enough * step)
-    return [sample for sample in samples if sample.size > 0]
+def _aim(tolerance: float | None, likelihood: Likelihood) -> float:
+    return min(1e-8, 1e-3 / likelihood.size) if tolerance is None else tolerance
 
 
-def _sufficient(sample: Likelihood) -> float:
-    return SUBSAMPLE_GAP / math.sqrt(max(sample.size, 1.0))
+def _no_information(likelihood: Likelihood) -> MleResult:
+    return MleResult(likelihood.source, "no-information", 0, 0, 0, 0.0, 0.0)
 
 
 def _status(found: bool, steps: int, allowed: int) -> Status:
@@ -115,14 +98,20 @@ def _one_class(likelihood: Likelihood) -> Floats:
 
 
 def _two_classes(
-    likelihood: Likelihood, start: Floats | None, tolerance: float, max_passes: int
+    likelihood: Likelihood, start: Floats | None, tolerance: float | None, max_passes: int
 ) -> MleResult:
     known, source = likelihood.known, likelihood.source
     theta = float((source if start is None else start)[known[1]])
-    for sample in _subsamples(likelihood, STRIDES_OF_TWO) if start is None else ():
-        theta = two_classes.maximise(sample, theta, _sufficient(sample), 20).theta
+    for sample in subsamples(likelihood) if start is None else ():
+        first = moments(sample, theta)
+        theta = maximise(sample, first, sufficient(sample), 20).theta
+    # This pass counts the rows as well; nothing before it needs to know.
+    first = moments(likelihood, theta)
+    if likelihood.size == 0:
+        return _no_information(likelihood)
+    tolerance = _aim(tolerance, likelihood)
     aim = tolerance * POLISHED if likelihood.blocks.few else tolerance
-    answer = two_classes.maximise(likelihood, theta, aim, max_passes)
+    answer = maximise(likelihood, first, aim, max_passes)
     at, delta = answer.moments, answer.theta - answer.moments.theta
     prevalence = np.zeros(len(source))
     prevalence[known] = 1.0 - answer.theta, answer.theta
@@ -137,7 +126,7 @@ def _two_classes(
         max(at.gain_at(delta), 0.0),
         answer.gap,
         hessian if np.isfinite(hessian).all() else None,
-        tuple(int(k) for k in known) if at.S[1] < two_classes.FLAT else (),
+        tuple(int(k) for k in known) if at.S[1] < FLAT else (),
     )
 
 
@@ -145,9 +134,11 @@ def _more_classes(
     likelihood: Likelihood, start: Floats | None, tolerance: float, max_iterations: int
 ) -> MleResult:
     p, hessian = likelihood.source if start is None else start, None
-    for sample in _subsamples(likelihood, STRIDES) if start is None else ():
+    for sample in subsamples(likelihood) if start is None else ():
+        if sample.size == 0:
+            continue
         below = Climb(sample, hessian)
-        point, _ = below.to_the_top(p, _sufficient(sample), 20)
+        point, _ = below.to_the_top(p, sufficient(sample), 20)
         p, hessian = _kept_alive(point.p, likelihood.source, likelihood.size), below.hessian
     climb = Climb(likelihood, hessian)
     point, steps = climb.to_the_top(p, tolerance, max_iterations)

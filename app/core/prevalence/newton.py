@@ -90,7 +90,7 @@ class Climb:
     def evaluate(self, p: Floats) -> Point:
         """The point at ``p``, with a new Hessian where that costs next to nothing."""
         likelihood = self.likelihood
-        if likelihood.blocks.few and likelihood.census.rows * len(p) ** 2 <= CHEAP:
+        if likelihood.blocks.few and likelihood.rows * len(p) ** 2 <= CHEAP:
             return self.with_hessian(p)
         self.passes.gradient += 1
         return _point(p, likelihood.multipliers(p))

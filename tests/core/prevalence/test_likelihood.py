@@ -123,6 +123,18 @@ class TestWhatComesIn:
         np.testing.assert_allclose(parts.multipliers(P), whole.multipliers(P), rtol=1e-12)
         assert parts.gain(P) == pytest.approx(whole.gain(P), rel=1e-12)
 
+    @pytest.mark.parametrize("tidy", [True, False])
+    def test_the_census_is_taken_while_the_rows_are_read(self, tidy: bool) -> None:
+        chunks = Chunks(np.split(ROWS if tidy else ROWS * (ROWS[:, :1] < 0.9), 5))
+        before, counted = Likelihood.of(chunks, SOURCE), Likelihood.of(chunks, SOURCE)
+        assert before.census.tidy == tidy
+        chunks.reads = 0
+        read = counted.summed(lambda blocks: sum(len(block) for block, _ in blocks))
+        assert chunks.reads == (1 if tidy else 3)
+        assert read == counted.size
+        assert counted.census == before.census
+        assert chunks.reads == (1 if tidy else 3)
+
     def test_an_iterator_is_refused(self) -> None:
         with pytest.raises(TypeError, match="several times"):
             Likelihood.of(iter([ROWS]), SOURCE)

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from app.core.prevalence.likelihood import Likelihood
-from app.core.prevalence.two_classes import maximise, moments
+from app.core.prevalence.moments import moments
+from app.core.prevalence.two_classes import maximise
 
 RNG = np.random.default_rng(29)
 ROWS = RNG.dirichlet([0.8, 0.5], 3000)
@@ -40,12 +41,31 @@ class TestMaximise:
     @pytest.mark.parametrize("start", [0.0, 1e-9, 0.5, 1 - 1e-9, 1.0])
     def test_from_anywhere(self, start: float) -> None:
         for likelihood in likelihoods():
-            answer = maximise(likelihood, start, 1e-10, 50)
+            answer = maximise(likelihood, moments(likelihood, start), 1e-10, 50)
             m = likelihood.multipliers(np.array([1 - answer.theta, answer.theta]))
             assert answer.gap <= 1e-10
             assert m.max() - 1 <= 1e-10 + 1e-13
 
+    def test_one_pass_next_to_the_end(self) -> None:
+        w = np.expm1(2.5 * np.random.default_rng(7).normal(size=50_000) - 3.125)
+        weights = np.ones(len(w))
+        heaviest = int(w.argmax())
+        # With this weight the slope at zero is what leads to a share of about 3e-5.
+        weights[heaviest] += (8e-5 * (w @ w) - w.sum()) / w[heaviest]
+        rows = np.stack([np.ones(len(w)), 1.0 + w], axis=1)
+        likelihood = Likelihood.of(rows, np.array([0.5, 0.5]), weights)
+        at = moments(likelihood, 0.0)
+        assert at.error(at.zero()) > 1e-9
+        answer = maximise(likelihood, at, 1e-9, 50)
+        exact = maximise(likelihood, moments(likelihood, answer.theta), 1e-14, 50)
+        m = likelihood.multipliers(np.array([1 - answer.theta, answer.theta]))
+        assert (answer.passes, exact.passes) == (1, 1)
+        assert answer.theta == pytest.approx(exact.theta, rel=2e-3)
+        assert answer.theta > exact.theta
+        assert m.max() - 1 <= answer.gap <= 1e-9
+
     def test_the_best_point_where_passes_run_out(self) -> None:
-        answer = maximise(likelihoods()[0], 0.0, 1e-12, 2)
+        likelihood = likelihoods()[0]
+        answer = maximise(likelihood, moments(likelihood, 0.0), 1e-12, 2)
         assert answer.gap > 1e-12
         assert answer.gap == abs(answer.moments.S[0])

@@ -1,0 +1,134 @@
+"""Power sums of one number per row: for two classes they are the likelihood around a θ.
+
+With θ the share of the second class, d_i = r_i0 + θ (r_i1 − r_i0) and w_i = (r_i1 − r_i0) / d_i,
+the derivative of ℓ is mean w. Moving by Δ turns w into w / (1 + Δ w), so that with S_k = mean w^k
+
+    ℓ'(θ + Δ) = S_1 − Δ S_2 + Δ² S_3 − … − Δ⁵ S_6 + Δ⁶ mean w⁷ / (1 + Δ w),
+
+and as w / (1 + Δ w) is the w at θ' = θ + Δ, which is between −1 / (1 − θ') and 1 / θ', the last
+term is at most Δ⁶ S_6 max(1 / θ', 1 / (1 − θ')). One pass gives the next θ together with a proof
+of how good it is.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.core.prevalence.arrays import Floats
+from app.core.prevalence.blocks import Block
+from app.core.prevalence.likelihood import Likelihood
+from app.core.prevalence.logs import log_sum
+
+ORDER = 6
+"""How many power sums a pass takes."""
+TRIFLE = 1e-3
+"""A share may be off by this part where that makes its gap small enough."""
+POLISH = 20
+
+
+@dataclass(frozen=True)
+class Moments:
+    """One pass at θ: ℓ(θ), and the means S_1 … S_6 of the powers of w."""
+
+    theta: float
+    gain: float
+    S: tuple[float, ...]
+
+    def slope(self, delta: float) -> float:
+        """ℓ'(θ + Δ), up to ``error``."""
+        total = 0.0
+        for S in reversed(self.S):
+            total = S - delta * total
+        return total
+
+    def curvature(self, delta: float) -> float:
+        """−ℓ''(θ + Δ) = mean (w / (1 + Δ w))², to one order less."""
+        total = 0.0
+        for k in range(ORDER - 1, 0, -1):
+            total = k * self.S[k] - delta * total
+        return total
+
+    def gain_at(self, delta: float) -> float:
+        """ℓ(θ + Δ), with an error of at most |Δ| times ``error``."""
+        total = 0.0
+        for k in range(ORDER, 0, -1):
+            total = self.S[k - 1] / k - delta * total
+        return self.gain + delta * total if delta else self.gain
+
+    def error(self, delta: float) -> float:
+        """Bound on what ``slope`` leaves out."""
+        nearest_end = min(self.theta + delta, 1.0 - self.theta - delta)
+        if delta == 0:
+            return 0.0
+        return delta**ORDER * self.S[-1] / nearest_end if nearest_end > 0 else math.inf
+
+    def zero(self) -> float:
+        """The Δ where the slope vanishes: Newton's step, polished on the polynomial."""
+        if not 0 < self.S[1] < math.inf:
+            return 0.0
+        newton = delta = self.S[0] / self.S[1]
+        for _ in range(POLISH):
+            curvature = self.curvature(delta)
+            if not 0.2 * self.S[1] < curvature < 5 * self.S[1]:
+                return newton
+            change = self.slope(delta) / curvature
+            delta += change
+            if abs(change) <= 1e-15 * abs(delta):
+                break
+        return delta
+
+    def proposal(self, tolerance: float) -> tuple[float, float]:
+        """The Δ of the maximum, and a bound on the optimality gap there."""
+        delta = self.zero()
+        slope, error, curvature = self.slope(delta), self.error(delta), self.curvature(delta)
+        theta, gap = self.theta + delta, abs(slope) + error
+        end = min(theta, 1.0 - theta)
+        if gap <= tolerance or not abs(slope) <= error <= TRIFLE * end * curvature:
+            return delta, gap
+        # A trifle further inside the slope points to the end for sure, and that counts little.
+        delta += math.copysign(error / curvature, 0.5 - theta)
+        theta, slope, error = self.theta + delta, self.slope(delta), self.error(delta)
+        return delta, max((1.0 - theta) * (slope + error), theta * (error - slope))
+
+    def hessian_at(self, delta: float) -> Floats:
+        """H of the two classes at θ + Δ: r_1/d = 1 + (1 − θ) w and r_0/d = 1 − θ w."""
+        theta, S1, S2 = self.theta + delta, self.slope(delta), self.curvature(delta)
+        first = 1 - 2 * theta * S1 + theta**2 * S2
+        both = 1 + (1 - 2 * theta) * S1 - theta * (1 - theta) * S2
+        second = 1 + 2 * (1 - theta) * S1 + (1 - theta) ** 2 * S2
+        return np.array([[first, both], [both, second]])
+
+
+def moments(likelihood: Likelihood, theta: float) -> Moments:
+    """One pass over a batch with two known classes; all zero where no row says anything."""
+    ratio = likelihood.ratio
+    # The ratio of one class and d gives w without cancellation away from that class's corner.
+    column, weight = (1, 1.0 - theta) if theta <= 0.5 else (0, -theta)
+    own = float(ratio[column])
+    x = ratio * (1.0 - theta, theta) / own
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        totals = likelihood.summed(lambda blocks: _totals(blocks, x, column))
+    size = likelihood.size or 1.0
+    S = tuple(float(total) / size / weight ** (k + 1) for k, total in enumerate(totals[1:]))
+    gain = (float(totals[0]) - likelihood.census.log_mass) / size + math.log(own)
+    return Moments(theta, gain, S)
+
+
+def _totals(blocks: Iterable[Block], x: Floats, column: int) -> Floats:
+    """Weighted sums over the rows of ln d, v, v², …, v⁶, where v = g / d − 1."""
+    totals, work = np.zeros(1 + ORDER), np.empty((4, 0))
+    for block, weights in blocks:
+        if len(block) > work.shape[1]:
+            work = np.empty((4, len(block)))
+        density, v, square, cube = powers = work[:, : len(block)]
+        np.matmul(block, x, out=density)
+        np.divide(block[:, column], density, out=v)
+        v -= 1.0
+        np.multiply(v, v, out=square)
+        np.multiply(square, v, out=cube)
+        _, one, two, three = powers if weights is None else powers * weights
+        totals[0] += log_sum(density, weights)
+        totals[1:] += one.sum(), one @ v, one @ square, two @ square, two @ cube, three @ cube
+    return totals
