@@ -140,7 +140,7 @@ def _more_classes(
         below = Climb(sample, hessian)
         point, _ = below.to_the_top(p, sufficient(sample), 20)
         p, hessian = _kept_alive(point.p, likelihood.source, likelihood.size), below.hessian
-    climb = Climb(likelihood, hessian)
+    climb = Climb(likelihood, hessian, frugal=True)
     point, steps = climb.to_the_top(p, tolerance, max_iterations)
     if likelihood.blocks.few and tolerance * POLISHED < point.gap <= tolerance:
         point = climb.polished(point)

@@ -3,9 +3,12 @@
 On the simplex ℓ(p) and ℓ(p) − Σ_k p_k + 1 are the same, and the maximum of the latter over p ≥ 0
 lies on the simplex, because scaling p by s adds ln s to ℓ. So a step is the minimiser of
 ½ yᵀH y − bᵀy over y ≥ 0 with b = H p + m − 1 (2m − 1 where H is that of p), scaled to sum to one
-(mixsqp: Kim, Carbonetto, Stephens and Anitescu 2020).
+(mixsqp: Kim, Carbonetto, Stephens and Anitescu 2020). H only steers. One of a subsample or of an
+earlier point does as well, and learns from each step by the formula of Broyden, Fletcher,
+Goldfarb and Shanno; whether a point is good is up to its multipliers.
 """
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,8 +25,14 @@ LENGTHS = (1.0, 0.97, 0.85, 0.6, 0.35, 0.15, 0.05, 1e-2, 1e-3, 1e-5)
 """Step lengths that a line search compares."""
 REUSED = 0.1
 """The Hessian is kept while the gap falls to this share."""
+PRICE, PRICE_OF_CLASS = 4.0, 1 / 12
+"""How many gradient passes, and how many more per class, are cheaper than a Hessian pass."""
+BENT = 1e-3
+"""A step teaches nothing if it met less than this share of the curvature that was expected."""
 ROUNDING = 1e-9
 """Below this gap a step that does not halve it says that rounding allows no more."""
+NOISE = 1e-12
+"""Nothing is learnt from smaller steps."""
 CHEAP = 1 << 20
 """N C² up to which a Hessian pass is hardly dearer than a gradient pass."""
 
@@ -50,14 +59,19 @@ class Climb:
     """A climb on one batch.
 
     ``hessian`` is that of ``at``, or handed down from a subsample (``at`` None); ``stale``: it
-    has served its time.
+    has served its time; ``model``: what has been made of it since. ``frugal``: a slow step need
+    not mean a new Hessian, if some more of them are cheaper; nothing to be handed down.
     """
 
     likelihood: Likelihood
     hessian: Floats | None = None
-    at: Floats | None = None
-    stale: bool = False
-    passes: Passes = field(default_factory=Passes)
+    frugal: bool = False
+    at: Floats | None = field(default=None, init=False)
+    stale: bool = field(default=False, init=False)
+    passes: Passes = field(default_factory=Passes, init=False)
+
+    def __post_init__(self) -> None:
+        self.model = self.hessian
 
     def to_the_top(self, p: Floats, tolerance: float, max_iterations: int) -> tuple[Point, int]:
         """Iterate from ``p`` until the gap is at most ``tolerance``, or nothing helps any more.
@@ -78,7 +92,9 @@ class Climb:
             if HOPELESS < following.gap < np.inf:
                 # A class was left with far too little, which Newton only doubles; EM restores it.
                 following = self.evaluate(_expectation_maximisation(following))
-            self.stale = self.at is not following.p and following.gap > REUSED * point.gap
+            if self.at is not following.p:
+                self.stale = self._needs_hessian(point.gap, following.gap, tolerance)
+                self._learn(point, following)
             point = following
         return point, steps
 
@@ -102,6 +118,7 @@ class Climb:
         point = _point(p, m)
         if point.gap < np.inf:
             self.hessian, self.at, self.stale = hessian, p, False
+            self.model = hessian
         return point
 
     def _start(self, p: Floats) -> Point:
@@ -119,11 +136,11 @@ class Climb:
         """One accepted step, or None where even EM does not move."""
         y = self._proposal(point)
         if y is not None:
-            held = self.hessian, self.at
+            held = self.hessian, self.at, self.model
             there = self.evaluate(y)
             if _better(point, there):
                 return there
-            self.hessian, self.at = held
+            self.hessian, self.at, self.model = held
             self.passes.gradient += 1
             gains = self.likelihood.gains_along(point.p, y, LENGTHS)
             best = int(np.argmax(gains))
@@ -133,11 +150,34 @@ class Climb:
         return None if np.array_equal(following, point.p) else self.evaluate(following)
 
     def _proposal(self, point: Point) -> Floats | None:
-        assert self.hessian is not None
-        p, m = point.p, point.m
-        y = nonnegative_qp(self.hessian, self.hessian @ p + m - 1.0, p, (p > 0) | (m > 1))
+        model, p, m = self.model, point.p, point.m
+        assert model is not None
+        y = nonnegative_qp(model, model @ p + m - 1.0, p, (p > 0) | (m > 1))
         total = 0.0 if y is None else float(y.sum())
         return None if y is None or not 0 < total < np.inf else y / total
+
+    def _needs_hessian(self, before: float, after: float, tolerance: float) -> bool:
+        """Whether the gap falls too slowly for going on with the Hessian in hand."""
+        if after <= REUSED * before:
+            return False
+        if not self.frugal or after >= before:
+            return True
+        steps = math.log(after / max(tolerance, NOISE)) / math.log(before / after)
+        return steps > PRICE + PRICE_OF_CLASS * len(self.likelihood.source)
+
+    def _learn(self, here: Point, there: Point) -> None:
+        """Make the model right about the change of the multipliers along the last step."""
+        if not self.frugal or self.model is None or not there.gap < np.inf:
+            return
+        step, change = there.p - here.p, here.m - there.m
+        expected = self.model @ step
+        foreseen, found = float(step @ expected), float(step @ change)
+        if foreseen > NOISE**2 and found > BENT * foreseen:
+            self.model = (
+                self.model
+                + np.outer(change, change) / found
+                - np.outer(expected, expected) / foreseen
+            )
 
 
 def _better(here: Point, there: Point) -> bool:
