@@ -20,6 +20,7 @@ ENOUGH = 2e-3
 STEPS = 60
 FAR = 28.0
 """|ln a| beyond which no row resembles class k, or only such rows are left."""
+HALVINGS = 100
 NARROW = 1e-9
 """A bracket of ln a this narrow is one tilt with many maximisers."""
 
@@ -148,12 +149,15 @@ class Profile:
             return shares
 
         low, high = 0.0, 1.0
-        while high - low > NARROW:
+        for _ in range(HALVINGS):
             middle = 0.5 * (low + high)
-            if self._deviance(at(middle)) > limit:
+            found = self._deviance(at(middle))
+            if found > limit:
                 high = middle
             else:
                 low = middle
+            if abs(found - limit) <= ENOUGH * limit:
+                return float(at(middle)[self.k])
         return float(at(low)[self.k])
 
 
