@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.prevalence.arrays import Codes, Floats
+from app.core.prevalence.confusion import ConfusionMatrix
 from app.core.prevalence.covariance import Of, SourceError, Uncertainty
 from app.core.prevalence.intervals import likelihood_intervals
 from app.core.prevalence.likelihood import Likelihood
 from app.core.prevalence.mle import mle
 from app.core.prevalence.source import Source, ValidationSet, derive
+from app.estimation import IntervalOptions, OutputBatch, Request, estimate
 from benchmarks.report import heading, table
 
 
@@ -95,6 +97,58 @@ def coverage(setting: Setting, of: Of, level: float, runs: int, seed: int) -> tu
     return float(np.mean([r[0] for r in results])), float(np.mean([r[1] for r in results]))
 
 
+COUNTED = (
+    (30, 0.97, 0.05, 500),
+    (100, 0.97, 0.02, 1000),
+    (1000, 0.97, 0.02, 1000),
+    (20, 0.9, 0.3, 500),
+)
+"""Labelled rows per class, accuracy, true share, rows of the batch."""
+
+
+def counted(
+    rows: int,
+    accuracy: float,
+    share: float,
+    batch: int,
+    method: str,
+    level: float,
+    runs: int,
+    seed: int,
+) -> tuple[float, float]:
+    """Coverage and width for predicted counts, the confusion matrix redrawn in every run."""
+    rng = np.random.default_rng(seed)
+    M = np.array([[accuracy, 1 - accuracy], [1 - accuracy, accuracy]])
+    asked = Request(method, interval=IntervalOptions(level))
+    covered, width = 0, 0.0
+    for _ in range(runs):
+        confusion = ConfusionMatrix(np.array([rng.multinomial(rows, row) for row in M]) + 0.0)
+        source = Source(
+            ("no", "yes"),
+            class_counts=np.array([100.0, 100.0]),
+            confusion=confusion,
+            outputs=("no", "yes"),
+        )
+        counts = rng.multinomial(batch, np.array([1 - share, share]) @ M).astype(float)
+        found = estimate(derive(source), OutputBatch(counts), asked).interval
+        assert found is not None
+        covered += found.lower[1] - 1e-9 <= share <= found.upper[1] + 1e-9
+        width += float(found.upper[1] - found.lower[1])
+    return covered / runs, width / runs
+
+
+def counted_table(level: float, runs: int, seed: int) -> str:
+    lines = []
+    for setting in COUNTED:
+        cells = [str(value) for value in setting]
+        for method in ("mle", "acc-qp"):
+            rate, width = counted(*setting, method, level, runs, seed)
+            cells += [f"{rate:.1%}", f"{width:.4f}"]
+        lines.append(cells)
+    names = ["rows per class", "accuracy", "share", "N", "mle", "width", "acc-qp", "width"]
+    return table(names, lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=10_000)
@@ -114,6 +168,9 @@ def main() -> None:
     error = sqrt(given.level * (1 - given.level) / given.runs)
     print(f"level {given.level}, {given.runs} runs each, standard error {error:.2%}\n")
     print(table(["setting", "N", "n", "population", "width", "batch", "width"], rows))
+    few = max(given.runs // 10, 10)
+    print(f"Predicted counts, the confusion matrix redrawn in every run, {few} runs each\n")
+    print(counted_table(given.level, few, given.seed))
 
 
 if __name__ == "__main__":
