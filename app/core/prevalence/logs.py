@@ -6,6 +6,8 @@ from app.core.prevalence.arrays import Floats
 
 FACTORS = 8
 """So many numbers are multiplied before a logarithm is taken, which costs as much as they do."""
+FEW = 1000
+"""Numbers that are not worth it."""
 SMALLEST_FACTOR = 1e-37
 """The product of ``FACTORS`` such numbers is still a normal number."""
 
@@ -14,7 +16,7 @@ def log_sum(values: Floats, weights: Floats | None = None) -> float:
     """Weighted sum of the logarithms of nonnegative ``values``; minus infinity if one is zero."""
     if weights is not None:
         return float(weights @ np.log(values))
-    if values.min(initial=1.0) < SMALLEST_FACTOR:
+    if len(values) < FEW or values.min() < SMALLEST_FACTOR:
         return float(np.log(values).sum())
     length = len(values) // FACTORS
     folded = values[: FACTORS * length].reshape(FACTORS, length)

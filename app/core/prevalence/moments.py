@@ -111,14 +111,14 @@ def moments(likelihood: Likelihood, theta: float) -> Moments:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         totals = likelihood.summed(lambda blocks: _totals(blocks, x, column))
     size = likelihood.size or 1.0
-    S = tuple(float(total) / size / weight ** (k + 1) for k, total in enumerate(totals[1:]))
-    gain = (float(totals[0]) - likelihood.census.log_mass) / size + math.log(own)
+    S = tuple(total / size / weight ** (k + 1) for k, total in enumerate(totals[1:]))
+    gain = (totals[0] - likelihood.census.log_mass) / size + math.log(own)
     return Moments(theta, gain, S)
 
 
-def _totals(blocks: Iterable[Block], x: Floats, column: int) -> Floats:
+def _totals(blocks: Iterable[Block], x: Floats, column: int) -> list[float]:
     """Weighted sums over the rows of ln d, v, v², …, v⁶, where v = g / d − 1."""
-    totals, work = np.zeros(1 + ORDER), np.empty((4, 0))
+    totals, work = [0.0] * (1 + ORDER), np.empty((4, 0))
     for block, weights in blocks:
         if len(block) > work.shape[1]:
             work = np.empty((4, len(block)))
@@ -129,6 +129,7 @@ def _totals(blocks: Iterable[Block], x: Floats, column: int) -> Floats:
         np.multiply(v, v, out=square)
         np.multiply(square, v, out=cube)
         _, one, two, three = powers if weights is None else powers * weights
-        totals[0] += log_sum(density, weights)
-        totals[1:] += one.sum(), one @ v, one @ square, two @ square, two @ cube, three @ cube
+        products = one @ v, one @ square, two @ square, two @ cube, three @ cube
+        sums = log_sum(density, weights), one.sum(), *products
+        totals = [total + float(more) for total, more in zip(totals, sums, strict=True)]
     return totals
