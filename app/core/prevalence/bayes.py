@@ -138,14 +138,14 @@ def _sampled(
 ) -> Posterior:
     """Gibbs on the true classes of the rows, block by block, and π."""
     rng = np.random.default_rng(seed)
-    ratio = likelihood.ratio[likelihood.known]
+    ratio = likelihood.ratio
     drawn = np.empty((DRAWS, len(prior)))
     for sweep in range(-BURN_IN, DRAWS):
         behind = prior.copy()
         for block, weights in likelihood.informative:
             share = np.cumsum(block * (ratio * p), axis=1)
             level_of = rng.random(len(block)) * share[:, -1]
-            codes = (share < level_of[:, None]).sum(axis=1)
+            codes = np.minimum((share < level_of[:, None]).sum(axis=1), len(prior) - 1)
             behind += np.bincount(codes, weights, minlength=len(prior))
         p = rng.dirichlet(behind)
         if sweep >= 0:

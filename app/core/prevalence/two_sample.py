@@ -36,7 +36,8 @@ def null_statistics(
     rng = np.random.default_rng(seed)
     n = len(labels)
     even = np.full(n, 1.0 / n)
-    logs = log_scores(posteriors, calibration.floor)
+    calibrated = calibration.method != "none"
+    logs = log_scores(posteriors, calibration.floor) if calibrated else posteriors
     drawn = np.empty(replicates)
     for b in range(replicates):
         source = rng.multinomial(n, even).astype(np.float64)
