@@ -47,7 +47,7 @@ LONGEST_HEADER = 4000
     "/posteriors",
     responses={
         200: {"model": PosteriorsOut, "content": {npy.MEDIA_TYPE: {}}},
-        **problems(400, 404, 406, 409, 413, 415, 422, 503),
+        **BATCH_PROBLEMS,
     },
     openapi_extra=takes_batch(PosteriorsIn),
 )

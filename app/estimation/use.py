@@ -272,9 +272,7 @@ def _raw_rate(evidence: Evidence, significance: float) -> float | None:
 def _degrees_of_freedom(evidence: Evidence, likelihood: Likelihood) -> int:
     """Rank of the information; for outputs rank M − 1, whichever outputs occurred."""
     if isinstance(evidence.batch, PosteriorBatch):
-        known = likelihood.source > 0
-        unseen: int = identifiability.null_directions(evidence.information, known).shape[1]
-        return max(int(known.sum()) - 1 - unseen, 0)
+        return identifiability.degrees_of_freedom(likelihood, evidence.information)
     outputs = np.ones(len(evidence.model.outputs))
     everything = Likelihood.of_outputs(evidence.confusion.conditional, evidence.source, outputs)
     return identifiability.degrees_of_freedom(everything)

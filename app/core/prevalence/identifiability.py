@@ -66,16 +66,16 @@ def definite(hessian: Floats, free: Mask) -> bool:
     return bool(info == 0 and factor.diagonal().min() > CLEARLY)
 
 
-def degrees_of_freedom(likelihood: Likelihood) -> int:
-    """Dimensions of the simplex around the source priors that the likelihood can tell apart."""
-    classes = int(np.count_nonzero(likelihood.source > 0))
-    unseen: int = unseen_directions(likelihood).shape[1]
-    return max(classes - 1 - unseen, 0)
+def degrees_of_freedom(likelihood: Likelihood, information: Floats | None = None) -> int:
+    """Dimensions of the simplex around the source priors that the likelihood can tell apart.
 
-
-def undetermined(likelihood: Likelihood, prevalence: Floats) -> tuple[int, ...]:
-    """Positions of the classes whose shares could be exchanged without changing the maximum."""
-    return taking_part(unseen_directions(likelihood, prevalence > 1e-9))
+    ``information``: the Hessian at the source priors (C × C), where it is at hand.
+    """
+    known = likelihood.source > 0
+    if information is None:
+        information = likelihood.hessian(likelihood.source)[0]
+    unseen: int = null_directions(information, known).shape[1]
+    return max(int(np.count_nonzero(known)) - 1 - unseen, 0)
 
 
 def taking_part(basis: Floats) -> tuple[int, ...]:

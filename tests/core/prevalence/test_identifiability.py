@@ -8,7 +8,7 @@ from app.core.prevalence.identifiability import (
     degrees_of_freedom,
     nearest,
     null_directions,
-    undetermined,
+    taking_part,
     unseen_directions,
 )
 from app.core.prevalence.likelihood import Likelihood
@@ -19,6 +19,11 @@ RNG = np.random.default_rng(11)
 
 def rows(classes: int, count: int = 50) -> Floats:
     return RNG.dirichlet(np.ones(classes), count)
+
+
+def undetermined(likelihood: Likelihood, prevalence: Floats) -> tuple[int, ...]:
+    """Positions of the classes whose shares could be exchanged without changing the maximum."""
+    return taking_part(unseen_directions(likelihood, prevalence > 1e-9))
 
 
 class TestDegreesOfFreedom:
