@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from app.core.prevalence.arrays import Floats
-from app.core.prevalence.calibration import Calibration
+from app.core.prevalence.calibration import Calibration, Scaling
 from app.core.prevalence.em import em
 from app.core.prevalence.likelihood import Likelihood
 from app.core.prevalence.mle import MleResult, mle
@@ -167,7 +167,7 @@ def cases(large: bool) -> Iterator[tuple[Case, Calibration | None]]:
     for rows, classes in CALIBRATED:
         bias = np.linspace(-0.2, 0.2, classes)
         for overlap in OVERLAPS:
-            calibration = Calibration("bcts", 1.2, bias, 1e-300)
+            calibration = Scaling("bcts", np.full(len(bias), 1.2), bias, 1e-300)
             yield case(rows, classes, overlap, "mild"), calibration
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.prevalence.calibration import Calibration
 from app.core.prevalence.confusion import ConfusionMatrix
 from app.core.prevalence.source import Source, SourceModel
 from app.core.warnings import Warning
 from models_store import arrays
+from models_store.calibrations import decode, encode, report_from_json, report_to_json
 
 
 @dataclass(frozen=True)
@@ -79,13 +79,8 @@ def to_json(model: SourceModel) -> dict[str, Any]:
         "classes": list(model.classes),
         "outputs": list(model.outputs),
         "validation_size": model.validation_size,
-        "calibration": {
-            "method": model.calibration.method,
-            "scale": model.calibration.scale,
-            "bias": model.calibration.bias.tolist(),
-            "floor": model.calibration.floor,
-            "regularised": model.calibration.regularised,
-        },
+        "calibration": encode(model.calibration),
+        "report": None if model.report is None else report_to_json(model.report),
         "warnings": [[w.code, w.message] for w in model.warnings],
     }
     for name in VECTORS:
@@ -100,16 +95,16 @@ def from_json(content: dict[str, Any], kept: dict[str, NDArray[Any]]) -> SourceM
     vectors: dict[str, Any] = {
         name: None if content[name] is None else np.array(content[name]) for name in VECTORS
     }
-    calibration = dict(content["calibration"])
-    calibration["bias"] = np.array(calibration["bias"])
+    report = content.get("report")
     return SourceModel(
         classes=tuple(content["classes"]),
         outputs=tuple(content["outputs"]),
         confusion=None if confusion is None else ConfusionMatrix(confusion),
-        calibration=Calibration(**calibration),
+        calibration=decode(content["calibration"], len(content["classes"])),
         validation_size=content["validation_size"],
         nuisance=kept.get("nuisance"),
         second_moment=kept.get("second_moment"),
+        report=None if report is None else report_from_json(report),
         warnings=tuple(Warning(code, message) for code, message in content["warnings"]),
         **vectors,
     )

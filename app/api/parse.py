@@ -79,6 +79,9 @@ def source(given: SourceIn, names: tuple[str, ...], at: str) -> Source:
     validation = None
     if given.validation is not None:
         validation = _validation(given.validation, names, f"{at}/validation", notes)
+    if validation is None and given.calibration not in (None, "none"):
+        message = "is fitted on a validation set; register one"
+        raise InvalidInput.at(f"{at}/calibration", message)
     return Source(
         classes=names,
         class_counts=class_counts,
@@ -86,7 +89,7 @@ def source(given: SourceIn, names: tuple[str, ...], at: str) -> Source:
         confusion=confusion,
         outputs=outputs if confusion is not None else (),
         validation=validation,
-        calibration="none" if validation is None else given.calibration,
+        calibration="none" if validation is None else given.calibration or "bcts",
         notes=tuple(notes),
     )
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from app.api import responses as out
 from app.core.prevalence.arrays import Floats
+from app.core.prevalence.calibration import Isotonic, OneVersusRest, Quality, Report, Scaling
 from app.core.prevalence.measures import Brier
 from app.core.prevalence.shift import ShiftTest
 from app.core.prevalence.source import SourceModel
@@ -49,7 +50,6 @@ def version(record: VersionRecord) -> out.VersionOut:
     """A version's page."""
     source = record.source
     confusion = None if source.confusion is None else source.confusion.counts.tolist()
-    calibration = source.calibration
     return out.VersionOut(
         model=record.model,
         version=record.number,
@@ -61,19 +61,66 @@ def version(record: VersionRecord) -> out.VersionOut:
         outputs=list(source.outputs),
         confusion_matrix=confusion,
         validation=_validation(source),
-        calibration=out.CalibrationOut(
-            method=calibration.method,
-            scale=calibration.scale,
-            bias=by_class(source.classes, calibration.bias),
-            floor=calibration.floor,
-            regularised=calibration.regularised,
-        ),
+        calibration=calibration(source),
         methods=[
             out.MethodOut(name=a.method, available=a.reason is None, reason=a.reason)
             for a in availability(source)
         ],
         metadata=record.metadata,
         warnings=warnings(source.warnings),
+    )
+
+
+def calibration(source: SourceModel) -> out.CalibrationOut:
+    """A calibration, and what it did."""
+    names, value = source.classes, source.calibration
+    shown = out.CalibrationOut(
+        method=value.method,
+        scale=None,
+        bias=None,
+        floor=value.floor,
+        regularised=value.regularised,
+        report=None if source.report is None else _report(names, source.report),
+    )
+    if isinstance(value, Scaling):
+        shown.scale, shown.bias = _scale(names, value.scale), by_class(names, value.bias)
+    elif isinstance(value, OneVersusRest):
+        shown.scale, shown.bias = by_class(names, value.slopes), by_class(names, value.intercepts)
+    elif isinstance(value, Isotonic):
+        shown.curves = {
+            name: out.CurveOut(scores=x.tolist(), probabilities=y.tolist())
+            for name, x, y in zip(names, value.knots, value.values, strict=True)
+        }
+    return shown
+
+
+def _scale(names: Sequence[str], scale: Floats) -> float | dict[str, float]:
+    """One number where the classes share it."""
+    return float(scale[0]) if (scale == scale[0]).all() else by_class(names, scale)
+
+
+def _report(names: Sequence[str], value: Report) -> out.CalibrationReportOut:
+    losses = None
+    if value.losses is not None:
+        losses = {name: finite(loss) for name, loss in value.losses.items()}
+    return out.CalibrationReportOut(
+        asked=value.asked,
+        rows=value.rows,
+        folds=value.folds,
+        before=_calibration_quality(names, value.before),
+        after=_calibration_quality(names, value.after),
+        losses=losses,
+    )
+
+
+def _calibration_quality(names: Sequence[str], value: Quality) -> out.CalibrationQualityOut:
+    return out.CalibrationQualityOut(
+        log_loss=finite(value.log_loss),
+        brier=value.brier,
+        calibration_error=value.calibration_error,
+        gap=by_class(names, value.gap),
+        z=by_class(names, value.z),
+        raw_false_alarm_rate=value.raw_false_alarm_rate,
     )
 
 
@@ -138,7 +185,7 @@ def adjustment(names: Sequence[str], value: Adjustment | None) -> out.Adjustment
     if value is None:
         return None
     offsets = {name: finite(offset) for name, offset in zip(names, value.offsets, strict=True)}
-    return out.AdjustmentOut(scale=value.scale, offsets=offsets, floor=value.floor)
+    return out.AdjustmentOut(scale=_scale(names, value.scale), offsets=offsets, floor=value.floor)
 
 
 def shift(test: ShiftTest, source: SourceModel) -> out.ShiftOut:

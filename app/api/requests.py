@@ -126,14 +126,30 @@ class ValidationIn(In):
 
 
 class SourceIn(In):
-    """What is known of a classifier. At least priors, a confusion matrix or a validation set."""
+    """What is known of a classifier. At least priors, a confusion matrix or a validation set.
+
+    ``calibration``: of the validation set's posteriors, bcts if nothing is said.
+    """
 
     class_counts: ByName | None = None
     priors: ByName | None = None
     confusion_matrix: Matrix | None = None
     outputs: Annotated[Names | None, Field(min_length=1), at_most(MOST_NAMES)] = None
     validation: ValidationIn | None = None
-    calibration: Literal["bcts", "none"] = "bcts"
+    calibration: (
+        Literal[
+            "auto",
+            "bcts",
+            "temperature",
+            "vector-scaling",
+            "no-bias-vector-scaling",
+            "platt",
+            "platt-targets",
+            "isotonic",
+            "none",
+        ]
+        | None
+    ) = None
     metadata: Metadata = Field(default_factory=dict)
 
 

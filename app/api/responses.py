@@ -37,14 +37,48 @@ class ValidationOut(Out):
     mean_gap: dict[str, float]
 
 
-class CalibrationOut(Out):
-    """calibrated ∝ exp(scale · ln max(g, floor) + bias)."""
+class CurveOut(Out):
+    """A curve, linear between its points."""
 
-    method: Literal["bcts", "none"]
-    scale: float
-    bias: dict[str, float]
+    scores: list[float]
+    probabilities: list[float]
+
+
+class CalibrationQualityOut(Out):
+    """Quality of labelled posteriors; ``gap``: mean posterior minus label frequency."""
+
+    log_loss: float | None
+    brier: float
+    calibration_error: float
+    gap: dict[str, float]
+    z: dict[str, float]
+    raw_false_alarm_rate: float
+
+
+class CalibrationReportOut(Out):
+    """Before and after, by cross-validation in ``folds`` parts; ``losses``: what auto compared."""
+
+    asked: str
+    rows: int
+    folds: int | None
+    before: CalibrationQualityOut
+    after: CalibrationQualityOut
+    losses: dict[str, float | None] | None
+
+
+class CalibrationOut(Out):
+    """calibrated ∝ exp(scale · ln max(g, floor) + bias), scale and bias by class.
+
+    platt: ∝ σ(scale · ln(g / (1 − g)) + bias). isotonic: ∝ ``curves``, without scale and bias.
+    """
+
+    method: str
+    scale: float | dict[str, float] | None
+    bias: dict[str, float] | None
     floor: float
     regularised: bool
+    curves: dict[str, CurveOut] | None = None
+    report: CalibrationReportOut | None = None
 
 
 class VersionOut(Out):
@@ -127,9 +161,12 @@ class IntervalOut(Out):
 
 
 class AdjustmentOut(Out):
-    """adjusted ∝ exp(scale · ln max(g_k, floor) + offsets_k), on raw posteriors g."""
+    """adjusted ∝ exp(scale · ln max(g_k, floor) + offsets_k), on raw posteriors g.
 
-    scale: float
+    ``scale`` by class where the classes do not share one.
+    """
+
+    scale: float | dict[str, float]
     offsets: dict[str, float | None]
     floor: float
 

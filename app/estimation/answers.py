@@ -28,10 +28,10 @@ class Diagnostics:
 class Adjustment:
     """What a scorer applies to its raw posteriors.
 
-    adjusted ∝ exp(scale · ln max(g_k, floor) + offsets_k); offset −∞ for a class at zero.
+    adjusted ∝ exp(scale_k · ln max(g_k, floor) + offsets_k); offset −∞ for a class at zero.
     """
 
-    scale: float
+    scale: Floats
     offsets: Floats
     floor: float
 

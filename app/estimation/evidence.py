@@ -8,6 +8,7 @@ import numpy as np
 from app.core.errors import MethodUnavailable
 from app.core.prevalence.adjust import adjust, gains_from_nothing, log_weights
 from app.core.prevalence.arrays import Floats
+from app.core.prevalence.calibration import Scaling
 from app.core.prevalence.confusion import ConfusionMatrix, decisions
 from app.core.prevalence.covariance import OutputError, SourceError, Uncertainty
 from app.core.prevalence.likelihood import Likelihood
@@ -178,11 +179,11 @@ class Evidence:
         return log_weights(source, prevalence)
 
     def adjustment(self, source: Floats, prevalence: Floats) -> Adjustment | None:
-        """What to apply to raw posteriors; None as for ``log_offsets``."""
+        """What to apply to raw posteriors; None as for ``log_offsets``, and for other maps."""
         offsets = self.log_offsets(source, prevalence)
-        if offsets is None:
-            return None
         calibration = self.model.calibration
+        if offsets is None or not isinstance(calibration, Scaling):
+            return None
         return Adjustment(calibration.scale, calibration.bias + offsets, calibration.floor)
 
     def adjusted(self, source: Floats, target: Floats) -> Floats:

@@ -8,6 +8,7 @@ from app.core.prevalence import identifiability, two_sample
 from app.core.prevalence.adjust import gains_from_nothing, log_weights
 from app.core.prevalence.arrays import Floats
 from app.core.prevalence.bias import adjusted_intercepts
+from app.core.prevalence.calibration import Scaling
 from app.core.prevalence.costs import least_cost, score_threshold
 from app.core.prevalence.covariance import covariance, widening
 from app.core.prevalence.false_alarms import raw_false_alarm_rate
@@ -87,9 +88,9 @@ def adjust_batch(
     decided, threshold = None, None
     if costs is not None:
         decided = least_cost(adjusted, costs)
-        adjustment = evidence.adjustment(source, target)
-        if len(model.classes) == 2 and adjustment is not None:
-            threshold = score_threshold(costs, adjustment.scale, adjustment.offsets)
+        weights = evidence.log_offsets(source, target)
+        if len(model.classes) == 2 and weights is not None:
+            threshold = score_threshold(costs, model.calibration, weights)
     return AdjustedRows(adjusted, source, target, method, evidence.said, decided, threshold)
 
 
@@ -113,8 +114,13 @@ def adjust_intercepts(
     if gains_from_nothing(source, target) or (target == 0).any():
         reason = "a class with a share of zero, in the source or in the target, has no intercept"
         raise MethodUnavailable("adjusting intercepts to these priors", reason)
-    offsets = model.calibration.bias + log_weights(source, target)
-    moved = adjusted_intercepts(intercepts, model.calibration.scale, offsets, reference)
+    calibration = model.calibration
+    scale = calibration.common if isinstance(calibration, Scaling) else None
+    if scale is None:
+        reason = f"{calibration.method} is not one scale and a bias per class, as bcts is"
+        raise MethodUnavailable("adjusting intercepts", reason)
+    offsets = calibration.bias + log_weights(source, target)
+    moved = adjusted_intercepts(intercepts, scale, offsets, reference)
     return AdjustedModel(moved.scale, moved.intercepts, target, method, said)
 
 

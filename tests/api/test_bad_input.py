@@ -328,6 +328,7 @@ class TestSources:
             ),
             (source(outputs=["a", "b"]), "/source/outputs"),
             (source(calibration="isotonic", **EVEN), "/source/calibration"),
+            (source(calibration="beta", **EVEN), "/source/calibration"),
             (source(other=1), "/source/other"),
             (source(metadata={"x": "y" * 20_000}, **EVEN), "/source/metadata"),
             (source(metadata={"x": "\x00"}, **EVEN), "/source/metadata"),

@@ -63,6 +63,10 @@ class Blocks:
         """The same rows, without those that say nothing."""
         return replace(self, tidy=True)
 
+    def uncalibrated(self) -> "Blocks":
+        """The same rows as they were given."""
+        return replace(self, calibration=None)
+
     def strided(self, step: int) -> "Blocks":
         """Every ``step``-th row of the array, or of each chunk: a view, or a small copy."""
         if isinstance(self.rows, np.ndarray):

@@ -3,8 +3,14 @@
 import math
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit
 
 from app.core.prevalence.arrays import Codes, Floats
+from app.core.prevalence.calibration import Calibration
+
+REACH = 700.0
+"""Largest log-odds that are looked at."""
 
 
 def least_cost(posteriors: Floats, costs: Floats) -> Codes:
@@ -17,24 +23,40 @@ def least_cost(posteriors: Floats, costs: Floats) -> Codes:
     return codes
 
 
-def score_threshold(costs: Floats, scale: float, offsets: Floats) -> float | None:
+def score_threshold(costs: Floats, calibration: Calibration, log_weights: Floats) -> float | None:
     """The raw posterior of the second of two classes above which it is decided.
 
-    Adjusted posteriors are ∝ exp(scale · ln g_k + offsets_k), scale > 0. 1.0 where the second
-    class is never decided, 0.0 where always; None where the raw score says nothing (scale ≤ 0).
+    Adjusted posteriors are ∝ c_k exp(log_weights_k), c the calibrated ones. 1.0 where the second
+    class is never decided, 0.0 where always; None where the raw score says nothing, or the
+    calibration runs against it.
     """
     false_alarm = float(costs[0, 1] - costs[0, 0])
     miss = float(costs[1, 0] - costs[1, 1])
-    if scale <= 0:
+    if calibrated_log_odds(calibration, REACH) <= calibrated_log_odds(calibration, -REACH):
         return None
-    if offsets[1] == -np.inf or (miss <= 0 <= false_alarm):
+    if log_weights[1] == -np.inf or (miss <= 0 <= false_alarm):
         return 1.0
-    if offsets[0] == -np.inf or (false_alarm <= 0 <= miss):
+    if log_weights[0] == -np.inf or (false_alarm <= 0 <= miss):
         return 0.0
     if miss <= 0:
         return None
-    log_odds = (math.log(false_alarm / miss) - float(offsets[1] - offsets[0])) / scale
-    if log_odds > 0:
-        return 1.0 / (1.0 + math.exp(-min(log_odds, 700.0)))
-    odds = math.exp(max(log_odds, -700.0))
-    return odds / (1.0 + odds)
+    wanted = math.log(false_alarm / miss) - float(log_weights[1] - log_weights[0])
+    if calibrated_log_odds(calibration, REACH) <= wanted:
+        return 1.0
+    if calibrated_log_odds(calibration, -REACH) > wanted:
+        return 0.0
+
+    def excess(log_odds: float) -> float:
+        return calibrated_log_odds(calibration, log_odds) - wanted
+
+    found = brentq(excess, -REACH, REACH, xtol=1e-13)
+    return float(expit(found))
+
+
+def calibrated_log_odds(calibration: Calibration, log_odds: float) -> float:
+    """Log-odds of the second of two classes after calibration."""
+    raw = np.array([[expit(-log_odds), expit(log_odds)]])
+    first, second = calibration.powers(raw)[0]
+    tiny = 5e-324
+    odds = math.log(max(second, tiny)) - math.log(max(first, tiny))
+    return odds + float(calibration.bias[1] - calibration.bias[0])

@@ -4,7 +4,8 @@ With H the Hessian of ℓ at p (in p, on the classes that are free) the batch co
 (H⁻¹ − p pᵀ) / N for the population's shares, and (H⁻¹ − diag p) / N for the realised shares of
 these very rows. The source contributes H⁻¹ K H⁻¹, K the covariance that it adds to the multipliers
 m: with q the adjusted posteriors and D = diag p,
-dm = (diag m − H D) dβ + D⁻¹ mean_i q_i (z_i − q_iᵀz_i) dt.
+dm = (diag m − H D) dβ + D⁻¹ mean_i (diag q_i − q_i q_iᵀ) diag z_i ds; z the log-scores and s the
+calibration's scales, all equal or one per class.
 """
 
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from app.core.prevalence.arrays import Floats, Mask
-from app.core.prevalence.calibration import Calibration
+from app.core.prevalence.calibration import Calibration, Scaling, log_scores
 from app.core.prevalence.confusion import ConfusionMatrix
 from app.core.prevalence.likelihood import Likelihood
 
@@ -24,7 +25,7 @@ TINY = 1e-300
 
 @dataclass(frozen=True)
 class SourceError:
-    """Uncertainty of posteriors: ``covariance`` of (t, β), and the calibration they come from."""
+    """Uncertainty of posteriors: ``covariance`` of (s, β), and the calibration they come from."""
 
     covariance: Floats
     calibration: Calibration
@@ -35,12 +36,20 @@ class SourceError:
         return effect @ self.covariance @ effect.T
 
     def effect(self, likelihood: Likelihood, p: Floats, hessian: Floats) -> Floats:
-        """∂m/∂(t, β) at p, C × (C + 1): diag m − H D for β."""
-        effect = np.zeros((len(p), len(p) + 1))
-        effect[:, 1:] = np.diag(hessian @ p) - hessian * p
-        if self.covariance[0, 0] > 0 and self.calibration.scale != 0:
-            moved = _scale_effect(likelihood, p, self.calibration)
-            effect[:, 0] = np.divide(moved, p, out=np.zeros(len(p)), where=p > 0)
+        """∂m/∂(s, β) at p, C × (1 + C) or C × 2C: diag m − H D for β."""
+        classes = len(p)
+        scales = len(self.covariance) - classes
+        effect = np.zeros((classes, scales + classes))
+        effect[:, scales:] = np.diag(hessian @ p) - hessian * p
+        uncertain = self.covariance[:scales, :scales].any()
+        if uncertain and isinstance(self.calibration, Scaling):
+            common = self.calibration.common if scales == 1 else None
+            if common is None:
+                moved = _scale_effects(likelihood, p, self.calibration)
+            else:
+                moved = _scale_effect(likelihood, p, common, self.calibration.bias)
+            inverse = np.divide(1.0, p, out=np.zeros(classes), where=p > 0)
+            effect[:, :scales] = moved * inverse[:, None]
         return effect
 
 
@@ -182,15 +191,18 @@ def inverse_hessian(hessian: Floats, free: Mask) -> Floats:
     return inverse
 
 
-def _scale_effect(likelihood: Likelihood, p: Floats, calibration: Calibration) -> Floats:
-    """mean_i q_ik (z_ik − Σ_l q_il z_il), C values, from one pass.
+def _scale_effect(likelihood: Likelihood, p: Floats, scale: float, bias: Floats) -> Floats:
+    """mean_i q_ik (z_ik − Σ_l q_il z_il), C × 1, from one pass; zero for a scale of zero.
 
-    t z_k = ln c_k − b_k up to a constant per row, c the calibrated posteriors; entries of a block
+    s z_k = ln c_k − b_k up to a constant per row, c the calibrated posteriors; entries of a block
     times the factors are c, up to a constant per row.
     """
     known = likelihood.known
+    effect = np.zeros((len(p), 1))
+    if scale == 0:
+        return effect
     x = p[known] * likelihood.ratio
-    shift = np.log(likelihood.factors) - calibration.bias[known]
+    shift = np.log(likelihood.factors) - bias[known]
     total = np.zeros(len(known))
     for block, weights in likelihood.informative:
         adjusted = block * x
@@ -199,6 +211,26 @@ def _scale_effect(likelihood: Likelihood, p: Floats, calibration: Calibration) -
         scores -= np.einsum("ik,ik->i", adjusted, scores)[:, None]
         scores *= adjusted
         total += scores.sum(axis=0) if weights is None else weights @ scores
-    effect = np.zeros(len(p))
-    effect[known] = total / (likelihood.size * calibration.scale)
+    effect[known, 0] = total / (likelihood.size * scale)
     return effect
+
+
+def _scale_effects(likelihood: Likelihood, p: Floats, calibration: Scaling) -> Floats:
+    """mean_i (diag q_i − q_i q_iᵀ) diag z_i, C × C, from one pass over raw and calibrated rows."""
+    known = likelihood.known
+    x = p[known] * likelihood.ratio
+    total = np.zeros((len(known), len(known)))
+    raw = likelihood.blocks.uncalibrated()
+    for (block, weights), (rows, _) in zip(likelihood.blocks, raw, strict=True):
+        adjusted = block * x
+        mass = adjusted.sum(axis=1, keepdims=True)
+        np.divide(adjusted, mass, out=adjusted, where=mass > 0)
+        scores = log_scores(rows, calibration.floor)
+        scores *= adjusted
+        if weights is not None:
+            scores *= weights[:, None]
+        total -= adjusted.T @ scores
+        total[np.diag_indices(len(known))] += scores.sum(axis=0)
+    effects = np.zeros((len(p), len(p)))
+    effects[np.ix_(known, known)] = total / likelihood.size
+    return effects

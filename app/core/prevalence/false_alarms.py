@@ -10,6 +10,15 @@ from scipy.special import chdtri, chndtr
 from app.core.prevalence.arrays import Floats
 
 
+def second_moment(posteriors: Floats, priors: Floats) -> Floats:
+    """V of n × C posteriors about C ``priors``, C × C."""
+    mean = posteriors.mean(axis=0)
+    cross = np.outer(mean, priors)
+    moment: Floats = posteriors.T @ posteriors / len(posteriors) - cross - cross.T
+    moment += np.outer(priors, priors)
+    return moment
+
+
 def raw_false_alarm_rate(
     gap: Floats, second_moment: Floats, size: float, significance: float
 ) -> float:

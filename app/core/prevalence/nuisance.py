@@ -1,15 +1,17 @@
 """What it costs that the source is only estimated.
 
-The likelihood of a batch depends on the source through the scale t and β_k = b_k − ln p0_k of the
-ratios r_ik ∝ exp(t ln g_ik + β_k). Both come from n validation rows. Their joint sampling
-covariance follows from the rows' influences: for the calibration H⁻¹ times the gradient of the
-log-loss, for the label frequencies (1{y = k} − p0_k), for mean posteriors (g_k − p0_k).
+The likelihood of a batch depends on the source through the scales s and β_k = b_k − ln p0_k of the
+ratios r_ik ∝ exp(s_k ln g_ik + β_k). Both come from n validation rows. Their joint sampling
+covariance follows from the rows' influences: for the calibration θ = (s, b), H⁻¹ times the gradient
+of the log-loss; for p0, the mean calibrated posterior (with free biases it equals the label
+frequency), (c_k − p0_k) / n + (∂p0/∂θ) times that.
 """
 
 import numpy as np
 
 from app.core.prevalence.arrays import Codes, Floats
-from app.core.prevalence.calibration import SLOPE_PENALTY, Calibration, log_scores
+from app.core.prevalence.calibration import FAMILIES, Calibration, Scaling, log_scores
+from app.core.prevalence.calibration.scaling import SLOPE_PENALTY, Family, Problem
 
 ROWS_AT_ONCE = 1 << 19
 """Numbers of a block of validation rows."""
@@ -18,51 +20,65 @@ ROWS_AT_ONCE = 1 << 19
 def nuisance_covariance(
     posteriors: Floats, labels: Codes, calibration: Calibration, priors: Floats
 ) -> Floats:
-    """Covariance of (t, β_1 … β_C), (C + 1) × (C + 1), from n × C rows and their n labels.
+    """Covariance of (s, β_1 … β_C), from n × C rows and their n labels.
 
-    ``priors``: p0, the label frequencies, or without calibration the mean posteriors. β is known
-    up to a constant only, which no likelihood sees. Zero where p0_k is zero.
+    ``priors``: p0. s is one number where the classes share a scale, C otherwise. β is known up to a
+    constant only, which no likelihood sees. Zero where p0_k is zero. A one-versus-rest or isotonic
+    map is taken as exact: only p0 varies.
     """
+    if calibration.method in FAMILIES:
+        assert isinstance(calibration, Scaling)
+        return _fitted(posteriors, labels, calibration, priors)
+    classes = len(priors)
+    centred = (calibration.apply(posteriors) - priors) * _inverse(priors)
+    covariance = np.zeros((classes + 1, classes + 1))
+    covariance[1:, 1:] = centred.T @ centred / len(posteriors) ** 2
+    return covariance
+
+
+def _inverse(priors: Floats) -> Floats:
+    inverse: Floats = np.divide(1.0, priors, out=np.zeros(len(priors)), where=priors > 0)
+    return inverse
+
+
+def _fitted(posteriors: Floats, labels: Codes, calibration: Scaling, priors: Floats) -> Floats:
     n, classes = posteriors.shape
-    inverse = np.divide(1.0, priors, out=np.zeros(classes), where=priors > 0)
-    if calibration.method == "none":
-        centred = (posteriors - priors) * inverse
-        covariance = np.zeros((classes + 1, classes + 1))
-        covariance[1:, 1:] = centred.T @ centred / n**2
-        return covariance
-    outer = np.zeros((2 * classes + 1, 2 * classes + 1))
-    hessian = np.zeros((classes + 1, classes + 1))
-    length = max(ROWS_AT_ONCE // (2 * classes + 1), 1)
+    family = FAMILIES[calibration.method]
+    scales = 1 if family.shared else classes
+    free = scales + (classes if family.biased else 0)
+    inverse = _inverse(priors)
+    outer = np.zeros((scales + 2 * classes, scales + 2 * classes))
+    hessian = np.zeros((scales + classes, scales + classes))
+    length = max(ROWS_AT_ONCE // (scales + 2 * classes), 1)
     for start in range(0, n, length):
         rows, codes = posteriors[start : start + length], labels[start : start + length]
-        gradients, information = _gradients(rows, codes, calibration)
-        frequencies = np.zeros((len(rows), classes))
-        frequencies[np.arange(len(rows)), codes] = inverse[codes]
-        influences = np.hstack([gradients, frequencies - 1.0])
+        scores, fitted = log_scores(rows, calibration.floor), calibration.apply(rows)
+        miss = -fitted
+        miss[np.arange(len(rows)), codes] += 1.0
+        slopes = miss * scores
+        if family.shared:
+            slopes = slopes.sum(axis=1, keepdims=True)
+        influences = np.hstack([slopes, miss, fitted * inverse - (priors > 0)])
         outer += influences.T @ influences
-        hessian += information
+        hessian += _information(scores, fitted, family.shared)
+    # ∂(mean fitted posterior) / ∂θ, before any penalty.
+    moved = hessian[scales:, :free] / n
     if calibration.regularised:
-        hessian[0, 0] += SLOPE_PENALTY
-    fit = np.linalg.pinv(hessian, rcond=1e-12, hermitian=True)
-    frequency = np.eye(classes + 1, classes, -1) / n
-    weights = np.hstack([fit, -frequency])
+        hessian[np.arange(scales), np.arange(scales)] += SLOPE_PENALTY
+    fit = np.zeros((free, scales + classes))
+    fit[:, :free] = np.linalg.pinv(hessian[:free, :free], rcond=1e-12, hermitian=True)
+    weights = np.zeros((scales + classes, scales + 2 * classes))
+    weights[:free, : scales + classes] = fit
+    weights[scales:, : scales + classes] -= inverse[:, None] * (moved @ fit)
+    weights[scales:, scales + classes :] = -np.eye(classes) / n
     estimated: Floats = weights @ outer @ weights.T
     return estimated
 
 
-def _gradients(rows: Floats, labels: Codes, calibration: Calibration) -> tuple[Floats, Floats]:
-    """Row gradients of the log-likelihood in (t, b), m × (C + 1), and its summed information."""
-    scores = log_scores(rows, calibration.floor)
-    fitted = calibration.apply(rows)
-    mean_score = np.einsum("ik,ik->i", fitted, scores)
-    moment = fitted * (scores - mean_score[:, None])
-    index = np.arange(len(rows))
-    gradients = np.empty((len(rows), rows.shape[1] + 1))
-    gradients[:, 0] = scores[index, labels] - mean_score
-    gradients[:, 1:] = -fitted
-    gradients[index, labels + 1] += 1.0
-    information = np.empty((rows.shape[1] + 1, rows.shape[1] + 1))
-    information[0, 0] = np.einsum("ik,ik->", moment, scores)
-    information[0, 1:] = information[1:, 0] = moment.sum(axis=0)
-    information[1:, 1:] = np.diag(fitted.sum(axis=0)) - fitted.T @ fitted
-    return gradients, information
+def _information(scores: Floats, fitted: Floats, shared: bool) -> Floats:
+    """The summed Hessian of the log-loss in (s, b)."""
+    classes = scores.shape[1]
+    nothing = np.zeros(classes)
+    family = Family(shared, biased=True)
+    problem = Problem(scores, 1.0, np.ones(len(scores)), nothing, nothing, family)
+    return problem.derivatives(fitted)[1]

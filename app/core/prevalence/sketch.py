@@ -20,7 +20,7 @@ from scipy.special import expit
 
 from app.core.prevalence.arrays import Floats
 from app.core.prevalence.blocks import AnyFloats, Blocks
-from app.core.prevalence.calibration import Calibration
+from app.core.prevalence.calibration import Calibration, OneVersusRest, Scaling
 from app.core.prevalence.likelihood import Likelihood
 from app.core.prevalence.mle import MleResult, mle
 
@@ -119,10 +119,10 @@ class LogOddsSketch:
         """How far ``result`` is from the estimate on the rows themselves, to first order.
 
         The mean of h³ / 450 over the rows, over θ (1 − θ) mean w², with mean w² =
-        H_11 − 2 H_01 + H_00; calibration stretches h by its scale. Infinite at the simplex's
-        ends, where the rows may pull the estimate inside.
+        H_11 − 2 H_01 + H_00; calibration stretches h by its largest scale. Infinite at the
+        simplex's ends, where the rows may pull the estimate inside.
         """
-        scale = 1.0 if calibration is None else calibration.scale
+        scale = _stretch(calibration)
         theta, H = float(result.prevalence[1]), result.hessian
         if H is None or not 0 < theta < 1:
             return float("inf")
@@ -131,6 +131,17 @@ class LogOddsSketch:
             return float("inf")
         cubed = float(self.weight @ np.abs(scale * WIDTHS) ** 3) / max(self.size, 1.0)
         return THIRD_ORDER * cubed / curvature
+
+
+def _stretch(calibration: Calibration | None) -> float:
+    """The steepest that calibrated log-odds grow with the raw ones."""
+    if calibration is None:
+        return 1.0
+    if isinstance(calibration, Scaling):
+        return float(np.abs(calibration.scale).max())
+    if isinstance(calibration, OneVersusRest):
+        return float(np.abs(calibration.slopes).sum())
+    return float("inf")
 
 
 def _of_block(block: Floats, weights: Floats) -> LogOddsSketch:

@@ -1,13 +1,27 @@
 """The source model: what is known of the classifier, and what follows from it."""
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
 from app.core.errors import InvalidInput
 from app.core.prevalence.arrays import Codes, Floats
-from app.core.prevalence.calibration import Calibration, Method, bcts
+from app.core.prevalence.calibration import (
+    FAMILIES,
+    Calibration,
+    Folds,
+    Method,
+    OneVersusRest,
+    Report,
+    Scaling,
+    fit,
+    losses,
+    report,
+)
+from app.core.prevalence.calibration.report import BEYOND
 from app.core.prevalence.confusion import ConfusionMatrix, decisions
+from app.core.prevalence.false_alarms import second_moment
 from app.core.prevalence.nuisance import nuisance_covariance
 from app.core.prevalence.shift import upper_tail
 from app.core.warnings import Warning
@@ -31,7 +45,8 @@ class Source:
     """A source model as registered, checked: every array in the order of ``classes``.
 
     At least one of ``class_counts``, ``priors``, ``confusion`` and ``validation`` is there.
-    ``outputs`` names the columns of ``confusion``. ``notes``: what was done to it on its way.
+    ``outputs`` names the columns of ``confusion``. ``calibration`` auto: the best by
+    cross-validated log-loss. ``notes``: what was done to it on its way.
     """
 
     classes: tuple[str, ...]
@@ -40,7 +55,7 @@ class Source:
     confusion: ConfusionMatrix | None = None
     outputs: tuple[str, ...] = ()
     validation: ValidationSet | None = None
-    calibration: Method = "bcts"
+    calibration: Method | Literal["auto"] = "bcts"
     notes: tuple[Warning, ...] = ()
 
 
@@ -53,7 +68,8 @@ class SourceModel:
     calibration touches. ``validation_size``: n, None without a validation set.
     ``mean_gap``: mean validation posterior minus label frequency, before calibration.
     ``second_moment``: mean (g − f)(g − f)ᵀ over the validation rows, f the label frequency.
-    ``nuisance``: covariance of the calibration and of ``priors`` (see ``nuisance``).
+    ``nuisance``: covariance of the calibration and of ``priors`` (see ``nuisance``). ``report``:
+    what calibration did.
     """
 
     classes: tuple[str, ...]
@@ -68,6 +84,7 @@ class SourceModel:
     mean_gap: Floats | None = None
     second_moment: Floats | None = None
     nuisance: Floats | None = None
+    report: Report | None = None
     warnings: tuple[Warning, ...] = field(default=())
 
     @property
@@ -107,7 +124,7 @@ def _without_validation(source: Source) -> SourceModel:
         output_priors=stated,
         outputs=source.outputs if source.confusion else source.classes,
         confusion=source.confusion,
-        calibration=Calibration.identity(len(source.classes)),
+        calibration=Scaling.identity(len(source.classes)),
         warnings=tuple(warnings),
     )
 
@@ -119,7 +136,6 @@ def _with_validation(source: Source, validation: ValidationSet) -> SourceModel:
         names = [source.classes[k] for k in np.flatnonzero(label_counts == 0)]
         message = f"no row is labelled {', '.join(names)}; every class needs at least one"
         raise InvalidInput.at("/validation/labels", message)
-    n = len(validation.labels)
     frequency = _shares(label_counts)
     confusion = source.confusion or ConfusionMatrix.of_decisions(
         validation.labels, decisions(validation.posteriors), classes
@@ -127,52 +143,110 @@ def _with_validation(source: Source, validation: ValidationSet) -> SourceModel:
     outputs = source.outputs if source.confusion else source.classes
     gap = validation.posteriors.mean(axis=0) - frequency
     warnings = [*source.notes, *_confusion_warnings(confusion, outputs)]
-    if source.calibration == "bcts":
-        calibration = bcts(validation.posteriors, validation.labels)
-        priors = frequency
-        if calibration.regularised:
-            message = (
-                "the validation scores separate the classes, or do not vary, so that no finite "
-                "scale is best; the scale was drawn towards 1. Register more, or harder, rows"
-            )
-            warnings.append(Warning("calibration-regularised", message))
-        if calibration.scale <= 0 and classes > 1:
-            message = (
-                "calibrated posteriors run against the scores: a higher score means a lower "
-                "chance. Check that labels and columns belong together"
-            )
-            warnings.append(Warning("scores-reversed", message))
-    else:
-        calibration = Calibration.identity(classes)
-        priors = _shares(validation.posteriors.sum(axis=0))
-        priors = _shares(np.where(priors < SMALLEST_PRIOR, 0.0, priors))
-        warnings.append(_uncalibrated(source.classes, gap, validation.posteriors))
+    calibrated = _calibrated(source, validation)
+    warnings.extend(calibrated.warnings)
     stated = _stated_priors(source)
     if stated is not None:
         warnings.extend(_disagreement(source, stated, label_counts))
     return SourceModel(
         classes=source.classes,
         training_priors=frequency if stated is None else stated,
-        priors=priors,
+        priors=calibrated.priors,
         output_priors=frequency,
         outputs=outputs,
         confusion=confusion,
-        calibration=calibration,
-        validation_size=n,
+        calibration=calibrated.calibration,
+        validation_size=len(validation.labels),
         label_counts=label_counts,
         mean_gap=gap,
-        second_moment=_second_moment(validation.posteriors, frequency),
-        nuisance=nuisance_covariance(validation.posteriors, validation.labels, calibration, priors),
+        second_moment=second_moment(validation.posteriors, frequency),
+        nuisance=nuisance_covariance(
+            validation.posteriors, validation.labels, calibrated.calibration, calibrated.priors
+        ),
+        report=calibrated.report,
         warnings=tuple(warnings),
     )
 
 
-def _second_moment(posteriors: Floats, frequency: Floats) -> Floats:
-    mean = posteriors.mean(axis=0)
-    cross = np.outer(mean, frequency)
-    moment: Floats = posteriors.T @ posteriors / len(posteriors) - cross - cross.T
-    moment += np.outer(frequency, frequency)
-    return moment
+@dataclass(frozen=True)
+class _Calibrated:
+    """A fitted calibration, the source priors that go with it, and what there is to say."""
+
+    calibration: Calibration
+    priors: Floats
+    report: Report
+    warnings: tuple[Warning, ...]
+
+
+def _calibrated(source: Source, validation: ValidationSet) -> _Calibrated:
+    """Fit what was asked for; the priors are the mean calibrated posteriors.
+
+    With free biases those are the label frequencies. Of a map with a parameter per score the mean
+    is taken over rows that were not fitted.
+    """
+    rows, labels = validation.posteriors, validation.labels
+    folds = Folds.of(labels, len(source.classes))
+    method: Method = "bcts"
+    compared: dict[Method, float] | None = None
+    warnings: list[Warning] = []
+    if source.calibration != "auto":
+        method = source.calibration
+    elif folds is None:
+        message = "a class with a single labelled row rules out cross-validation; bcts was taken"
+        warnings.append(Warning("calibration-not-compared", message))
+    else:
+        compared = losses(rows, labels, folds)
+        method = min(compared, key=compared.__getitem__)
+    calibration = fit(method, rows, labels)
+    found, held_out = report(source.calibration, calibration, rows, labels, folds, compared)
+    if method in FAMILIES and FAMILIES[method].biased:
+        priors = _shares(np.bincount(labels, minlength=len(source.classes)).astype(np.float64))
+    elif method in FAMILIES or method == "none":
+        priors = _shares(calibration.apply(rows).sum(axis=0))
+    else:
+        priors = _shares(held_out)
+    priors = _shares(np.where(priors < SMALLEST_PRIOR, 0.0, priors))
+    warnings.extend(_calibration_warnings(source.classes, calibration, found))
+    return _Calibrated(calibration, priors, found, tuple(warnings))
+
+
+def _calibration_warnings(
+    classes: tuple[str, ...], calibration: Calibration, found: Report
+) -> list[Warning]:
+    warnings = []
+    if calibration.regularised:
+        message = (
+            "the validation scores separate the classes, or do not vary, so that no finite "
+            "scale is best; the scale was drawn towards 1. Register more, or harder, rows"
+        )
+        warnings.append(Warning("calibration-regularised", message))
+    slopes = np.ones(1)
+    if isinstance(calibration, Scaling):
+        slopes = calibration.scale
+    elif isinstance(calibration, OneVersusRest):
+        slopes = calibration.slopes
+    if float(slopes.min()) <= 0 and len(classes) > 1:
+        message = (
+            "calibrated posteriors run against the scores: a higher score means a lower "
+            "chance. Check that labels and columns belong together"
+        )
+        warnings.append(Warning("scores-reversed", message))
+    if calibration.method not in FAMILIES and calibration.method != "none":
+        message = (
+            f"intervals take the {calibration.method} calibration as exact, so that they are a "
+            'little narrow; "bcts" carries its own error'
+        )
+        warnings.append(Warning("calibration-taken-as-exact", message))
+    worst = found.after.misses
+    if worst is not None:
+        message = (
+            f"the mean posterior of {classes[worst]} misses its label frequency by "
+            f"{found.after.gap[worst]:+.4f}, {abs(found.after.z[worst]):.1f} standard errors on "
+            f"the validation set (more than {BEYOND:.0f} are not chance): estimates carry that "
+            'error. Register the version with calibration "bcts"'
+        )
+        warnings.append(Warning("uncalibrated", message))
+    return warnings
 
 
 def _stated_priors(source: Source) -> Floats | None:
@@ -197,19 +271,6 @@ def _confusion_warnings(
         "share of such a class"
     )
     return [Warning("unpredicted-outputs", message)]
-
-
-def _uncalibrated(classes: tuple[str, ...], gap: Floats, posteriors: Floats) -> Warning:
-    worst = int(np.argmax(np.abs(gap)))
-    n = len(posteriors)
-    error = float(posteriors[:, worst].std()) / max(n - 1, 1) ** 0.5
-    z = "" if error == 0 else f", {abs(gap[worst]) / error:.1f} standard errors"
-    message = (
-        f"posteriors are used as they are; on the validation set their mean misses the label "
-        f"frequency of {classes[worst]} by {gap[worst]:+.4f}{z}. Register the version with "
-        'calibration "bcts"'
-    )
-    return Warning("uncalibrated", message)
 
 
 def _disagreement(source: Source, stated: Floats, label_counts: Floats) -> list[Warning]:

@@ -8,7 +8,7 @@ batch of N rows, and the statistic is computed as for the real batch.
 import numpy as np
 
 from app.core.prevalence.arrays import Codes, Floats
-from app.core.prevalence.calibration import Calibration, log_scores, refit
+from app.core.prevalence.calibration import FAMILIES, Calibration, Scaling, log_scores, refit
 from app.core.prevalence.likelihood import Likelihood
 from app.core.prevalence.mle import mle
 
@@ -30,19 +30,22 @@ def null_statistics(
     """Statistics 2 N ℓ(p̂) of batches of ``size`` rows without a shift, ``replicates`` of them.
 
     ``posteriors``: n × C validation rows, with their n ``labels``. ``calibration``: as registered;
-    with method ``none`` the source prior is the mean posterior. They depend on the version and
-    the size only, not on the batch.
+    a scaling is fitted again, other maps stay (their error does not move the test to first
+    order). The source prior is the mean calibrated posterior. They depend on the version and the
+    size only, not on the batch.
     """
     rng = np.random.default_rng(seed)
     n = len(labels)
     even = np.full(n, 1.0 / n)
-    calibrated = calibration.method != "none"
-    logs = log_scores(posteriors, calibration.floor) if calibrated else posteriors
+    again = calibration if isinstance(calibration, Scaling) else None
+    if again is None or again.method not in FAMILIES:
+        again, posteriors = None, calibration.apply(posteriors)
+    logs = posteriors if again is None else log_scores(posteriors, again.floor)
     drawn = np.empty(replicates)
     for b in range(replicates):
         source = rng.multinomial(n, even).astype(np.float64)
         batch = rng.multinomial(round(size), even).astype(np.float64)
-        drawn[b] = _statistic(posteriors, logs, labels, calibration, source, batch)
+        drawn[b] = _statistic(posteriors, logs, labels, again, source, batch)
     return drawn
 
 
@@ -68,37 +71,30 @@ def _statistic(
     posteriors: Floats,
     logs: Floats,
     labels: Codes,
-    calibration: Calibration,
+    calibration: Scaling | None,
     source: Floats,
     batch: Floats,
 ) -> float:
     """2 N ℓ(p̂) of the rows with weights ``batch``, the source being those with ``source``."""
-    n = float(source.sum())
-    if calibration.method == "none":
-        likelihood = Likelihood.of(posteriors, source @ posteriors / n, batch)
-    else:
-        classes = posteriors.shape[1]
-        counts = np.bincount(labels, source, minlength=classes)
-        present = counts > 0
-        if not present.all():
-            # A class that fell out of the resample is out of its model too.
-            codes = np.cumsum(present) - 1
-            keep = present[labels]
-            kept = Calibration(
-                "bcts",
-                calibration.scale,
-                calibration.bias[present],
-                calibration.floor,
-                calibration.regularised,
-            )
-            return _statistic(
-                posteriors[np.ix_(keep, present)],
-                logs[np.ix_(keep, present)],
-                codes[labels[keep]],
-                kept,
-                source[keep],
-                batch[keep],
-            )
-        fitted = refit(calibration, logs, labels, source)
-        likelihood = Likelihood.of(posteriors, counts / n, batch, fitted)
+    if calibration is None:
+        likelihood = Likelihood.of(posteriors, source @ posteriors / source.sum(), batch)
+        return 2.0 * likelihood.size * mle(likelihood).gain
+    counts = np.bincount(labels, source, minlength=posteriors.shape[1])
+    present = counts > 0
+    if not present.all():
+        # A class that fell out of the resample is out of its model too.
+        keep = present[labels]
+        return _statistic(
+            posteriors[np.ix_(keep, present)],
+            logs[np.ix_(keep, present)],
+            (np.cumsum(present) - 1)[labels[keep]],
+            calibration.of_classes(present),
+            source[keep],
+            batch[keep],
+        )
+    fitted = refit(calibration, logs, labels, source)
+    priors = counts / counts.sum()
+    if not FAMILIES[fitted.method].biased:
+        priors = source @ fitted.apply(posteriors) / source.sum()
+    likelihood = Likelihood.of(posteriors, priors, batch, fitted)
     return 2.0 * likelihood.size * mle(likelihood).gain

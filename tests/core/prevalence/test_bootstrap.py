@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from app.core.prevalence import bootstrap
-from app.core.prevalence.calibration import Calibration
+from app.core.prevalence.calibration import Scaling
 from app.core.prevalence.confusion import ConfusionMatrix, acc, acc_qp
 from app.core.prevalence.intervals import likelihood_intervals
 from app.core.prevalence.likelihood import Likelihood
@@ -49,7 +49,7 @@ class TestMaximised:
     def test_calibrated_on_the_way_or_before_is_the_same(self) -> None:
         _, rows = draw(np.random.default_rng(5), SETTING, SETTING.target, 300)
         source = np.array(SETTING.source)
-        calibration = Calibration("bcts", 1.3, np.array([0.4, -0.1, -0.3]), 1e-300)
+        calibration = Scaling("bcts", np.full(3, 1.3), np.array([0.4, -0.1, -0.3]), 1e-300)
         inside = Likelihood.of(rows, source, calibration=calibration)
         before = Likelihood.of(calibration.apply(rows), source)
         found = bootstrap.maximised(inside, mle(inside), seed=1, replicates=20).shares

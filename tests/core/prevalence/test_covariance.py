@@ -1,9 +1,10 @@
 """The source's effect against finite differences, its covariance against simulation."""
 
 import numpy as np
+import pytest
 
 from app.core.prevalence.arrays import Floats
-from app.core.prevalence.calibration import Calibration, bcts
+from app.core.prevalence.calibration import FAMILIES, Method, Scaling, scaling
 from app.core.prevalence.confusion import ConfusionMatrix
 from app.core.prevalence.covariance import OutputError, SourceError, inverse_hessian
 from app.core.prevalence.likelihood import Likelihood
@@ -14,45 +15,47 @@ from benchmarks.coverage import Setting, draw
 SETTING = Setting("", (0.5, 0.3, 0.2), (0.2, 0.3, 0.5), 400, 1.5, 0, overconfidence=2.0)
 
 
-def test_the_effect_of_calibration_and_priors() -> None:
+@pytest.mark.parametrize("method", ["bcts", "vector-scaling"])
+def test_the_effect_of_calibration_and_priors(method: Method) -> None:
     rng = np.random.default_rng(0)
     labels, rows = draw(rng, SETTING, SETTING.source, 500)
     _, batch = draw(rng, SETTING, SETTING.target, 400)
-    calibration = bcts(rows, labels)
+    calibration = scaling(method, rows, labels)
     priors = np.bincount(labels) / 500
 
-    def solve(scale: float, shift: Floats) -> Floats:
-        moved = Calibration("bcts", calibration.scale + scale, calibration.bias + shift, 1e-300)
+    def solve(scale: Floats, shift: Floats) -> Floats:
+        moved = Scaling(method, calibration.scale + scale, calibration.bias + shift, 1e-300)
         return mle(Likelihood.of(batch, priors, calibration=moved), 1e-14).prevalence
 
     likelihood = Likelihood.of(batch, priors, calibration=calibration)
     top = mle(likelihood).prevalence
     assert (top > 0).all()
-    inverse = inverse_hessian(likelihood.hessian(top)[0], top > 0)
-    error = SourceError(np.eye(4), calibration)
-    effect = inverse @ error.effect(likelihood, top, likelihood.hessian(top)[0])
+    hessian = likelihood.hessian(top)[0]
+    scales = [np.ones(3)] if method == "bcts" else list(np.eye(3))
+    error = SourceError(np.eye(len(scales) + 3), calibration)
+    effect = inverse_hessian(hessian, top > 0) @ error.effect(likelihood, top, hessian)
     h, zero = 1e-5, np.zeros(3)
-    np.testing.assert_allclose(
-        effect[:, 0], (solve(h, zero) - solve(-h, zero)) / (2 * h), atol=1e-5
-    )
-    for k in range(3):
-        step = h * np.eye(3)[k]
-        numeric = (solve(0.0, step) - solve(0.0, -step)) / (2 * h)
-        np.testing.assert_allclose(effect[:, k + 1], numeric, atol=1e-5)
+    moves = [(h * s, zero) for s in scales] + [(zero, h * e) for e in np.eye(3)]
+    for column, (scale, shift) in enumerate(moves):
+        numeric = (solve(scale, shift) - solve(-scale, -shift)) / (2 * h)
+        np.testing.assert_allclose(effect[:, column], numeric, atol=1e-5)
 
 
-def test_the_covariance_of_calibration_and_priors() -> None:
+@pytest.mark.parametrize("method", FAMILIES)
+def test_the_covariance_of_calibration_and_priors(method: Method) -> None:
     fits, predicted = [], []
     rng = np.random.default_rng(1)
+    family = FAMILIES[method]
+    scales = 1 if family.shared else 3
+    centre = np.eye(scales + 3)
+    centre[scales:, scales:] -= 1 / 3
     for _ in range(800):
         labels, rows = draw(rng, SETTING, SETTING.source, 2000)
-        calibration = bcts(rows, labels)
-        priors = np.bincount(labels, minlength=3) / 2000
+        calibration = scaling(method, rows, labels)
+        priors = calibration.apply(rows).mean(axis=0)
         beta = calibration.bias - np.log(priors)
-        fits.append(np.concatenate([[calibration.scale], beta - beta.mean()]))
+        fits.append(np.concatenate([calibration.scale[:scales], beta - beta.mean()]))
         covariance = nuisance_covariance(rows, labels, calibration, priors)
-        centre = np.eye(4)
-        centre[1:, 1:] -= 1 / 3
         predicted.append(centre @ covariance @ centre.T)
     simulated = np.cov(np.array(fits).T)
     scale = np.sqrt(np.outer(simulated.diagonal(), simulated.diagonal()))
@@ -63,7 +66,7 @@ def test_the_covariance_of_mean_posteriors() -> None:
     rng = np.random.default_rng(2)
     labels, rows = draw(rng, SETTING, SETTING.source, 5000)
     priors = rows.mean(axis=0)
-    found = nuisance_covariance(rows, labels, Calibration.identity(3), priors)
+    found = nuisance_covariance(rows, labels, Scaling.identity(3), priors)
     expected = np.cov(rows.T, bias=True) / 5000 / np.outer(priors, priors)
     np.testing.assert_allclose(found[1:, 1:], expected, rtol=1e-9)
     np.testing.assert_array_equal(found[0], 0)

@@ -6,7 +6,7 @@ from scipy.special import softmax
 
 from app.core.prevalence.adjust import adjust, log_weights
 from app.core.prevalence.bias import adjusted_intercepts
-from app.core.prevalence.calibration import bcts
+from app.core.prevalence.calibration import Scaling, scaling
 from app.core.prevalence.cde import cde_iterate, cost_ratio
 from app.core.prevalence.costs import least_cost, score_threshold
 from app.core.prevalence.em_stop import stop, weighted_precision
@@ -33,17 +33,19 @@ class TestCosts:
         raw = np.column_stack([1 - positive, positive])
         costs, offsets = np.array([[0.0, 1.0], [7.0, 0.5]]), np.array([0.3, -0.9])
         adjusted = softmax(scale * np.log(raw) + offsets, axis=1)
-        threshold = score_threshold(costs, scale, offsets)
+        calibration = Scaling("bcts", np.full(2, scale), np.zeros(2), 1e-300)
+        threshold = score_threshold(costs, calibration, offsets)
         assert threshold is not None
         np.testing.assert_array_equal(positive > threshold, least_cost(adjusted, costs) == 1)
 
     def test_what_is_always_or_never_decided(self) -> None:
-        offsets = np.zeros(2)
-        assert score_threshold(np.array([[0.0, 1], [0, 0]]), 1, offsets) == 1
-        assert score_threshold(np.array([[1.0, 0], [1, 0]]), 1, offsets) == 0
-        assert score_threshold(1 - np.eye(2), 1, np.array([0.0, -np.inf])) == 1
-        assert score_threshold(1 - np.eye(2), 1, np.array([-np.inf, 0.0])) == 0
-        assert score_threshold(1 - np.eye(2), -1, offsets) is None
+        offsets, none = np.zeros(2), Scaling.identity(2)
+        assert score_threshold(np.array([[0.0, 1], [0, 0]]), none, offsets) == 1
+        assert score_threshold(np.array([[1.0, 0], [1, 0]]), none, offsets) == 0
+        assert score_threshold(1 - np.eye(2), none, np.array([0.0, -np.inf])) == 1
+        assert score_threshold(1 - np.eye(2), none, np.array([-np.inf, 0.0])) == 0
+        reversed_ = Scaling("bcts", -np.ones(2), np.zeros(2), 1e-300)
+        assert score_threshold(1 - np.eye(2), reversed_, offsets) is None
 
 
 class TestCde:
@@ -124,8 +126,9 @@ class TestIntercepts:
         source, target = np.bincount(labels) / 200, np.array([0.1, 0.3, 0.6])
         scale, bias, rows = 1.0, np.zeros(3), raw
         if calibrated:
-            fit = bcts(raw, labels)
-            scale, bias, rows = fit.scale, fit.bias, fit.apply(raw)
+            fit = scaling("bcts", raw, labels)
+            assert fit.common is not None
+            scale, bias, rows = fit.common, fit.bias, fit.apply(raw)
         expected, _ = adjust(rows, source, target)
         offsets = bias + log_weights(source, target)
         model = adjusted_intercepts(intercepts, scale, offsets, reference)

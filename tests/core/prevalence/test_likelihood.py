@@ -7,7 +7,7 @@ import pytest
 
 from app.core.prevalence.arrays import Floats
 from app.core.prevalence.blocks import AnyFloats
-from app.core.prevalence.calibration import Calibration
+from app.core.prevalence.calibration import Scaling
 from app.core.prevalence.likelihood import Likelihood
 
 RNG = np.random.default_rng(5)
@@ -141,7 +141,7 @@ class TestWhatComesIn:
 
     @pytest.mark.parametrize("count", [1000, 50_000])
     def test_calibrated_within_the_blocks(self, count: int) -> None:
-        calibration = Calibration("bcts", 0.7, np.array([0.2, -0.1, 0.3, -0.4]), 1e-300)
+        calibration = Scaling("bcts", np.full(4, 0.7), np.array([0.2, -0.1, 0.3, -0.4]), 1e-300)
         inside = Likelihood.of(ROWS[:count].astype(np.float32), SOURCE, None, calibration)
         rows = calibration.apply(ROWS[:count].astype(np.float32).astype(np.float64))
         before = Likelihood.of(rows, SOURCE)
@@ -149,7 +149,7 @@ class TestWhatComesIn:
         assert inside.gain(P) == pytest.approx(before.gain(P), rel=1e-10)
 
     def test_calibrated_steeply(self) -> None:
-        calibration = Calibration("bcts", 500.0, np.array([0.2, -0.1, 0.3, -0.4]), 1e-300)
+        calibration = Scaling("bcts", np.full(4, 500.0), np.array([0.2, -0.1, 0.3, -0.4]), 1e-300)
         source = np.array([0.5, 0.3, 0.2, 0.0])
         inside = Likelihood.of(ROWS[:500], source, None, calibration)
         before = Likelihood.of(calibration.apply(ROWS[:500]), source)

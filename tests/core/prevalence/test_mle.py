@@ -10,7 +10,7 @@ from scipy.optimize import LinearConstraint, minimize
 from app.core.prevalence.adjust import adjust
 from app.core.prevalence.arrays import Floats
 from app.core.prevalence.blocks import AnyFloats
-from app.core.prevalence.calibration import Calibration
+from app.core.prevalence.calibration import Scaling
 from app.core.prevalence.em import em
 from app.core.prevalence.likelihood import Likelihood
 from app.core.prevalence.mle import MleResult, mle
@@ -434,7 +434,7 @@ class TestWhatComesIn:
 
     @pytest.mark.parametrize("count", [500, 70_000])
     def test_calibration_on_the_way(self, count: int) -> None:
-        calibration = Calibration("bcts", 1.3, np.array([0.2, -0.3, 0.1]), 1e-300)
+        calibration = Scaling("bcts", np.full(3, 1.3), np.array([0.2, -0.3, 0.1]), 1e-300)
         rows = self.ROWS[:count]
         inside = mle(Likelihood.of(rows, self.SOURCE, None, calibration))
         before = solve(calibration.apply(rows), self.SOURCE)

@@ -3,7 +3,7 @@ import pytest
 from scipy.special import expit
 
 from app.core.prevalence.arrays import Floats
-from app.core.prevalence.calibration import Calibration
+from app.core.prevalence.calibration import Scaling
 from app.core.prevalence.likelihood import Likelihood
 from app.core.prevalence.mle import mle
 from app.core.prevalence.sketch import BINS, LogOddsSketch
@@ -48,7 +48,7 @@ def test_the_bound_holds_for_rows_at_the_worst_places_of_a_bin(spread: float) ->
 
 def test_calibration_comes_after() -> None:
     rows, source = posteriors(20_000, 1.0, 0.3, 0.5), np.array([0.5, 0.5])
-    calibration = Calibration("bcts", 1.4, np.array([0.2, -0.2]), 1e-300)
+    calibration = Scaling("bcts", np.full(2, 1.4), np.array([0.2, -0.2]), 1e-300)
     exact = mle(Likelihood.of(rows, source, None, calibration))
     sketch = LogOddsSketch.of(rows)
     sketched = sketch.estimate(source, calibration)
@@ -60,7 +60,7 @@ def test_calibration_comes_after() -> None:
 def test_scores_that_are_sure_of_everything_and_calibrated_down(sharpness: float) -> None:
     logits = RNG.normal(RNG.random(20_000) < 0.4, 1.0) * sharpness
     rows = np.column_stack([expit(-logits), expit(logits)])
-    calibration = Calibration("bcts", 1 / sharpness, np.array([0.25, -0.25]), 1e-300)
+    calibration = Scaling("bcts", np.full(2, 1 / sharpness), np.array([0.25, -0.25]), 1e-300)
     source = np.array([0.6, 0.4])
     exact = mle(Likelihood.of(rows, source, None, calibration))
     sketch = LogOddsSketch.of(rows)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from app.core.prevalence import two_sample
-from app.core.prevalence.calibration import Calibration, bcts
+from app.core.prevalence.calibration import Scaling, scaling
 from app.core.prevalence.false_alarms import raw_false_alarm_rate
 from benchmarks.coverage import Setting, draw
 from tests.golden import GOLDEN
@@ -14,7 +14,7 @@ class TestNull:
     @pytest.mark.parametrize("method", ["bcts", "none"])
     def test_is_about_the_scaled_chi_square(self, method: str) -> None:
         labels, rows = draw(np.random.default_rng(0), SETTING, SETTING.source, 400)
-        calibration = bcts(rows, labels) if method == "bcts" else Calibration.identity(2)
+        calibration = scaling("bcts", rows, labels) if method == "bcts" else Scaling.identity(2)
         null = two_sample.null_statistics(800, rows, labels, calibration, seed=1)
         assert null.mean() == pytest.approx(1 + 800 / 400, rel=0.2)
         again = two_sample.null_statistics(800, rows, labels, calibration, seed=1)
@@ -24,7 +24,9 @@ class TestNull:
         rng = np.random.default_rng(1)
         rows = rng.dirichlet([3, 1], 30)
         labels = np.array([0] * 29 + [1])
-        null = two_sample.null_statistics(20, rows, labels, bcts(rows, labels), 0, replicates=60)
+        null = two_sample.null_statistics(
+            20, rows, labels, scaling("bcts", rows, labels), 0, replicates=60
+        )
         assert np.isfinite(null).all()
         assert (null >= 0).all()
 

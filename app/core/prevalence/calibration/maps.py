@@ -1,0 +1,206 @@
+"""The maps from raw to calibrated posteriors, as values: no fitting here."""
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+
+from app.core.prevalence.arrays import Floats, Mask
+
+Method = Literal[
+    "none",
+    "temperature",
+    "no-bias-vector-scaling",
+    "vector-scaling",
+    "bcts",
+    "platt",
+    "platt-targets",
+    "isotonic",
+]
+METHODS: tuple[Method, ...] = (
+    "bcts",
+    "temperature",
+    "vector-scaling",
+    "no-bias-vector-scaling",
+    "platt",
+    "platt-targets",
+    "isotonic",
+    "none",
+)
+"""In the order in which equals are preferred."""
+
+SMALLEST = 1e-300
+SAFE_EXPONENT = 200.0
+"""The largest of C probabilities is at least 1/C; its power is then above e to minus this."""
+
+
+class Calibration(Protocol):
+    """A map of posteriors. ``bias``: C values, the part of it that a likelihood can factor out.
+
+    ``floor`` replaces exact zeros: half the smallest positive posterior of the validation set if
+    that holds a zero, else a number that only guards the logarithm. ``regularised``: the
+    validation set did not determine a scale (separable or constant scores), which was drawn
+    towards one.
+    """
+
+    @property
+    def method(self) -> Method:
+        """Its name."""
+
+    @property
+    def bias(self) -> Floats:
+        """C values; zero where the map has no such factor."""
+
+    @property
+    def floor(self) -> float:
+        """What stands for exact zeros."""
+
+    @property
+    def regularised(self) -> bool:
+        """Whether a scale had to be drawn towards one."""
+
+    def apply(self, posteriors: Floats) -> Floats:
+        """Calibrated posteriors, N × C."""
+
+    def powers(self, posteriors: Floats) -> Floats:
+        """Calibrated posteriors but for e^bias and a factor per row, N × C.
+
+        A likelihood needs no more than that.
+        """
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """g → softmax(scale · ln max(g, floor) + bias), scale and bias by class (C values each)."""
+
+    method: Method
+    scale: Floats
+    bias: Floats
+    floor: float = 0.0
+    regularised: bool = False
+
+    @classmethod
+    def identity(cls, classes: int) -> "Scaling":
+        """Posteriors as they are."""
+        return cls("none", np.ones(classes), np.zeros(classes))
+
+    @property
+    def common(self) -> float | None:
+        """The scale that all classes share; None if they differ."""
+        first = float(self.scale[0])
+        return first if (self.scale == first).all() else None
+
+    def of_classes(self, present: Mask) -> "Scaling":
+        """The same map on some of the classes."""
+        scale, bias = self.scale[present], self.bias[present]
+        return Scaling(self.method, scale, bias, self.floor, self.regularised)
+
+    def apply(self, posteriors: Floats) -> Floats:
+        """Calibrated posteriors, N × C; the argument itself when there is nothing to do."""
+        if self.method == "none":
+            return posteriors
+        return _softmax(self.scale * log_scores(posteriors, self.floor) + self.bias)
+
+    def powers(self, posteriors: Floats) -> Floats:
+        """max(g, floor)^scale, up to a factor per row."""
+        logs = np.maximum(posteriors, self.floor)
+        np.log(logs, out=logs)
+        logs *= self.scale
+        largest = float(self.scale.max()) * np.log(posteriors.shape[1])
+        if largest > SAFE_EXPONENT or float(self.scale.min()) < 0:
+            logs -= logs.max(axis=1, keepdims=True)
+        np.exp(logs, out=logs)
+        return logs
+
+
+@dataclass(frozen=True)
+class OneVersusRest:
+    """g_k → σ(slope_k · ln(g_k / (1 − g_k)) + intercept_k), rescaled to sum to one.
+
+    Odds beyond ``floor`` : 1 are taken as that.
+    """
+
+    method: Method
+    slopes: Floats
+    intercepts: Floats
+    floor: float
+    regularised: bool = False
+
+    @property
+    def bias(self) -> Floats:
+        """Zero: nothing factors out."""
+        return np.zeros(len(self.slopes))
+
+    def apply(self, posteriors: Floats) -> Floats:
+        """Calibrated posteriors, N × C."""
+        return _softmax(self._logs(posteriors))
+
+    def powers(self, posteriors: Floats) -> Floats:
+        """The sigmoids, up to a factor per row."""
+        return self.apply(posteriors)
+
+    def _logs(self, posteriors: Floats) -> Floats:
+        """Ln σ, without a detour through σ, which may be zero for every class."""
+        logits = log_odds(posteriors, self.floor)
+        logits *= self.slopes
+        logits += self.intercepts
+        logs: Floats = -np.logaddexp(0.0, -logits)
+        return logs
+
+
+@dataclass(frozen=True)
+class Isotonic:
+    """g_k → a non-decreasing curve per class, linear between its knots; then rescaled.
+
+    ``knots`` and ``values``: as many arrays as classes, the curve of class k through
+    (knots[k], values[k]). Values lie within (0, 1), so that no row is impossible.
+    """
+
+    knots: tuple[Floats, ...]
+    values: tuple[Floats, ...]
+    method: Method = "isotonic"
+    floor: float = 0.0
+    regularised: bool = False
+
+    @property
+    def bias(self) -> Floats:
+        """Zero: nothing factors out."""
+        return np.zeros(len(self.knots))
+
+    def apply(self, posteriors: Floats) -> Floats:
+        """Calibrated posteriors, N × C."""
+        curves = zip(posteriors.T, self.knots, self.values, strict=True)
+        rows = np.column_stack([np.interp(g, x, y) for g, x, y in curves])
+        rows /= rows.sum(axis=1, keepdims=True)
+        return rows
+
+    def powers(self, posteriors: Floats) -> Floats:
+        """The calibrated posteriors themselves."""
+        return self.apply(posteriors)
+
+
+def log_scores(posteriors: Floats, floor: float) -> Floats:
+    """Ln max(g, floor), N × C."""
+    logs: Floats = np.log(np.maximum(posteriors, floor))
+    return logs
+
+
+def log_odds(posteriors: Floats, floor: float) -> Floats:
+    """ln(g / (1 − g)), N × C, both parts at least ``floor``."""
+    odds: Floats = log_scores(posteriors, floor) - log_scores(1.0 - posteriors, floor)
+    return odds
+
+
+def floor_of(posteriors: Floats) -> float:
+    """Half the smallest positive posterior if there is a zero; else a guard for the logarithm."""
+    smallest = float(posteriors.min())
+    if smallest > 0:
+        return SMALLEST
+    return max(float(posteriors[posteriors > 0].min()) / 2, SMALLEST)
+
+
+def _softmax(logits: Floats) -> Floats:
+    logits -= logits.max(axis=1, keepdims=True)
+    np.exp(logits, out=logits)
+    logits /= logits.sum(axis=1, keepdims=True)
+    return logits
