@@ -68,6 +68,8 @@ def matrices(source: Source, model: SourceModel) -> dict[str, NDArray[Any]]:
         kept["confusion"] = model.confusion.counts
     if model.nuisance is not None:
         kept["nuisance"] = model.nuisance
+    if model.soft is not None:
+        kept["soft"] = model.soft
     if model.second_moment is not None:
         kept["second_moment"] = model.second_moment
     return kept
@@ -104,6 +106,7 @@ def from_json(content: dict[str, Any], kept: dict[str, NDArray[Any]]) -> SourceM
         validation_size=content["validation_size"],
         nuisance=kept.get("nuisance"),
         second_moment=kept.get("second_moment"),
+        soft=kept.get("soft"),
         report=None if report is None else report_from_json(report),
         warnings=tuple(Warning(code, message) for code, message in content["warnings"]),
         **vectors,

@@ -55,7 +55,8 @@ class VersionCache:
 def _size(record: VersionRecord) -> int:
     source = record.source
     cells = 0 if source.confusion is None else source.confusion.counts.size
-    cells += 0 if source.nuisance is None else 2 * source.nuisance.size
+    for matrix in (source.nuisance, source.second_moment, source.soft):
+        cells += 0 if matrix is None else matrix.size
     return 4096 + 8 * (cells + 16 * len(source.classes)) + 2 * len(repr(record.metadata))
 
 
@@ -158,7 +159,7 @@ class Versions:
             .where(versions.c.id == version_id)
         )
         row = self._connection.execute(statement).one()
-        matrices = self._arrays(version_id, ("confusion", "nuisance", "second_moment"))
+        matrices = self._arrays(version_id, ("confusion", "nuisance", "second_moment", "soft"))
         return VersionRecord(
             id=row.id,
             model_id=row.model_id,

@@ -22,7 +22,7 @@ from app.estimation import (
 from tests.api.sources import scores
 
 CLASSES = ("a", "b")
-PLAIN = ("cc", "pcc", "acc", "acc-qp", "em", "mle")
+PLAIN = ("cc", "pcc", "acc", "acc-qp", "pacc-qp", "em", "mle")
 """Methods for any number of classes that need no validation rows at hand."""
 EXACT = EmOptions(tolerance=1e-14, max_iterations=100_000)
 

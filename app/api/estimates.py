@@ -154,6 +154,7 @@ def _estimate(
         method=result.method,
         reason=result.reason,
         size=result.size,
+        labelled=result.labelled,
         created_at=now(),
         observed_at=given.observed_at,
         segment=given.segment,

@@ -1,11 +1,19 @@
 """From decoded JSON or NPY to the values that the core takes."""
 
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 from pydantic import BaseModel
 
-from app.api.requests import BatchIn, BiasAdjustmentIn, OptionsIn, SourceIn, ValidationIn
+from app.api.requests import (
+    BatchIn,
+    BiasAdjustmentIn,
+    LabelledBatchIn,
+    OptionsIn,
+    SourceIn,
+    ValidationIn,
+)
 from app.api.wire import json
 from app.core.errors import Fault, Faults, InvalidInput, pointer
 from app.core.prevalence.arrays import Floats, probabilities, probability_rows
@@ -161,6 +169,19 @@ def _ordered(rows: Floats, order: list[int] | None) -> Floats:
 
 def batch(given: BatchIn, model: SourceModel) -> Batch:
     """The batch of an envelope, in the order of the model's classes or outputs."""
+    found = _rows(given, model)
+    if not isinstance(given, LabelledBatchIn) or given.labels is None:
+        return found
+    if isinstance(found, OutputBatch) and found.codes is None:
+        raise InvalidInput.at("/labels", "belong to rows; predicted_counts has none")
+    labels = json.codes(given.labels, model.classes, "/labels", partial=True)
+    if len(labels) != found.size:
+        message = f"has {len(labels)} entries for {found.size} rows; write null where unknown"
+        raise InvalidInput.at("/labels", message)
+    return replace(found, labels=labels) if (labels >= 0).any() else found
+
+
+def _rows(given: BatchIn, model: SourceModel) -> Batch:
     named = [name for name in COUNTS if getattr(given, name) is not None]
     if len(named) != 1:
         found = " and ".join(named) or "none of them"

@@ -24,10 +24,12 @@ MOST_NAMES = 10_000
 _NUMBERS = {"type": "object", "additionalProperties": {"type": "number"}}
 _ROWS = {"type": "array", "items": {"type": "array", "items": {"type": "number"}}}
 _STRINGS = {"type": "array", "items": {"type": "string"}}
+_SOME_STRINGS = {"type": "array", "items": {"type": ["string", "null"]}}
 
 ByName = Annotated[Any, WithJsonSchema(_NUMBERS)]
 Matrix = Annotated[Any, WithJsonSchema(_ROWS)]
 Labels = Annotated[Any, WithJsonSchema(_STRINGS)]
+PartialLabels = Annotated[Any, WithJsonSchema(_SOME_STRINGS)]
 
 
 def storable(value: str) -> str:
@@ -220,7 +222,13 @@ class BatchIn(In):
     predicted_counts: ByName | None = None
 
 
-class EstimateIn(BatchIn):
+class LabelledBatchIn(BatchIn):
+    """A batch whose rows may come with labels: one for each row, null where it is unknown."""
+
+    labels: PartialLabels | None = None
+
+
+class EstimateIn(LabelledBatchIn):
     """A batch to estimate from; ``options`` are those of em."""
 
     method: str = "auto"
@@ -234,7 +242,7 @@ class EstimateIn(BatchIn):
     )
 
 
-class PosteriorsIn(BatchIn):
+class PosteriorsIn(LabelledBatchIn):
     """Rows to adjust, to ``target_priors`` or to their own estimate."""
 
     method: str = "auto"
@@ -245,7 +253,7 @@ class PosteriorsIn(BatchIn):
     shift: ShiftIn = ShiftIn()
 
 
-class BiasAdjustmentIn(BatchIn):
+class BiasAdjustmentIn(LabelledBatchIn):
     """Intercepts of a softmax model, and what to adjust them to: target_priors or a batch."""
 
     intercepts: ByName
@@ -265,14 +273,14 @@ class EvaluationIn(BatchIn):
     interval: IntervalIn = IntervalIn()
 
 
-class RegionTestIn(BatchIn):
+class RegionTestIn(LabelledBatchIn):
     """Stated priors that may or may not be compatible with a batch."""
 
     priors: ByName
     level: Annotated[float, Field(gt=0, lt=1)] = 0.95
 
 
-class ShiftTestIn(BatchIn):
+class ShiftTestIn(LabelledBatchIn):
     """A batch to test."""
 
     shift: ShiftIn = ShiftIn()

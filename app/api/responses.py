@@ -210,6 +210,7 @@ class EstimateOut(Out):
     method: str
     reason: str
     size: int
+    labelled: int
     created_at: datetime
     observed_at: datetime | None
     segment: dict[str, str]

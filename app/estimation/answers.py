@@ -86,8 +86,9 @@ class IntervalAnswer:
 class Estimate:
     """What one batch said.
 
-    ``counted``: NaN for a class that no output is named after. ``source``: the source priors on
-    the scale of the method. ``weighted_precision``: of em-stop, per step of the trace.
+    ``labelled``: rows of known class. ``counted``: NaN for a class that no output is named after.
+    ``source``: the source priors on the scale of the method. ``weighted_precision``: of em-stop,
+    per step of the trace.
     """
 
     method: Method
@@ -102,6 +103,7 @@ class Estimate:
     shift: ShiftTest | None
     diagnostics: Diagnostics
     warnings: tuple[Warning, ...]
+    labelled: int = 0
     trace: Floats | None = None
     weighted_precision: Floats | None = None
     posteriors: Floats | None = None

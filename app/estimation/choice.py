@@ -9,12 +9,13 @@ from app.core.errors import InvalidInput, MethodUnavailable
 from app.core.prevalence.source import SourceModel
 from app.estimation.request import Batch, OutputBatch, PosteriorBatch
 
-Method = Literal["cc", "pcc", "acc", "acc-qp", "bayes", "cde", "em", "em-stop", "mle"]
+Method = Literal["cc", "pcc", "acc", "acc-qp", "pacc-qp", "bayes", "cde", "em", "em-stop", "mle"]
 METHODS: tuple[Method, ...] = (
     "cc",
     "pcc",
     "acc",
     "acc-qp",
+    "pacc-qp",
     "bayes",
     "cde",
     "em",
@@ -22,7 +23,7 @@ METHODS: tuple[Method, ...] = (
     "mle",
 )
 ALIASES: dict[str, Method] = {"bbse": "acc", "bbse+": "acc-qp", "sld": "em", "emq": "em"}
-LABEL_SCALE: frozenset[Method] = frozenset({"cc", "acc", "acc-qp"})
+LABEL_SCALE: frozenset[Method] = frozenset({"cc", "acc", "acc-qp", "pacc-qp"})
 """Methods that rest on labels: their source priors are label frequencies, also where posteriors
 are used uncalibrated."""
 
@@ -69,6 +70,8 @@ def canonical(name: str) -> Method:
 
 
 def _automatic(model: SourceModel, batch: Batch) -> tuple[Method, str]:
+    if batch.labels is not None and _refusal("mle", model, batch) is None:
+        return "mle", f"{np.count_nonzero(batch.labels >= 0)} rows came with labels"
     if isinstance(batch, OutputBatch):
         if model.confusion is not None:
             return "mle", "predicted outputs with a confusion matrix"
@@ -94,8 +97,10 @@ def _refusal(method: Method, model: SourceModel, batch: Batch) -> str | None:
         return f"it decides between two classes, the model has {len(model.classes)}"
     if method == "em-stop" and model.validation_size is None:
         return "it watches decisions on labelled rows; register a validation set"
-    if method == "pcc" and outputs:
+    if method in ("pcc", "pacc-qp") and outputs:
         return "it averages posteriors; send posteriors"
+    if method == "pacc-qp" and model.soft is None:
+        return "it needs mean posteriors by class; register a validation set"
     if method == "cc" and outputs and not set(model.classes) <= set(model.outputs):
         return "not every class has a predicted output of its name, so it cannot be counted"
     if inverts and not outputs and not model.decides_outputs:

@@ -8,6 +8,7 @@ import numpy as np
 from app.core.errors import MethodUnavailable
 from app.core.prevalence.adjust import adjust, gains_from_nothing, log_weights
 from app.core.prevalence.arrays import Floats
+from app.core.prevalence.blocks import with_labels
 from app.core.prevalence.calibration import Scaling
 from app.core.prevalence.confusion import ConfusionMatrix, decisions
 from app.core.prevalence.covariance import OutputError, SourceError, Uncertainty
@@ -81,11 +82,43 @@ class Evidence:
             reason = "the version has no confusion matrix; register one, or send posteriors"
             raise MethodUnavailable(f"{what} of predicted outputs", reason)
 
+    @property
+    def labelled(self) -> int:
+        """How many rows came with their class."""
+        labels = self.batch.labels
+        return 0 if labels is None else int(np.count_nonzero(labels >= 0))
+
+    @property
+    def label_counts(self) -> Floats | None:
+        """The labelled rows by class, C; None if there are none."""
+        labels = self.batch.labels
+        if labels is None:
+            return None
+        counts = np.bincount(labels[labels >= 0], minlength=len(self.model.classes))
+        return counts.astype(np.float64)
+
+    @property
+    def unlabelled_counts(self) -> Floats:
+        """Counts of the outputs of a batch of outputs, J, but for the labelled rows."""
+        assert isinstance(self.batch, OutputBatch)
+        if self.batch.labels is None or self.batch.codes is None:
+            return self.batch.counts
+        open_rows = self.batch.codes[self.batch.labels < 0]
+        counts = np.bincount(open_rows, minlength=len(self.batch.counts))
+        return counts.astype(np.float64)
+
+    @cached_property
+    def unlabelled_rows(self) -> Floats:
+        """Calibrated posteriors of the rows, as if none came with its class."""
+        assert isinstance(self.batch, PosteriorBatch)
+        return self.model.calibration.apply(self.batch.posteriors)
+
     @cached_property
     def rows(self) -> Floats:
         """Calibrated posteriors of the rows, or P(class | output) of the outputs."""
         if isinstance(self.batch, PosteriorBatch):
-            return self.model.calibration.apply(self.batch.posteriors)
+            rows = self.unlabelled_rows
+            return rows if self.batch.labels is None else with_labels(rows, self.batch.labels)
         joint = self.confusion.conditional * self.source
         total = joint.sum(axis=1, keepdims=True)
         rows = np.tile(self.source, (len(joint), 1))
@@ -97,7 +130,10 @@ class Evidence:
         """The likelihood of the batch; calibration is applied block by block."""
         if isinstance(self.batch, PosteriorBatch):
             found = Likelihood.of(
-                self.batch.posteriors, self.source, calibration=self.model.calibration
+                self.batch.posteriors,
+                self.source,
+                calibration=self.model.calibration,
+                labels=self.batch.labels,
             )
             if self.model.validation_size is None:
                 self.warn(
@@ -107,7 +143,7 @@ class Evidence:
                 )
         else:
             found = Likelihood.of_outputs(
-                self.confusion.conditional, self.source, self.batch.counts
+                self.confusion.conditional, self.source, self.unlabelled_counts, self.label_counts
             )
         if found.unsupported:
             self.warn(
@@ -143,7 +179,7 @@ class Evidence:
     def uncertainty(self) -> Uncertainty | None:
         """What is uncertain about the source: calibration and priors, or the confusion matrix."""
         if isinstance(self.batch, OutputBatch):
-            return OutputError(self.confusion, self.batch.counts)
+            return OutputError(self.confusion, self.unlabelled_counts)
         if self.model.nuisance is None:
             return None
         return SourceError(self.model.nuisance, self.model.calibration)
@@ -195,6 +231,8 @@ class Evidence:
         adjusted, impossible = adjust(self.rows, source, target)
         if isinstance(self.batch, OutputBatch) and self.batch.codes is not None:
             adjusted = adjusted[self.batch.codes]
+            if self.batch.labels is not None:
+                adjusted = with_labels(adjusted, self.batch.labels)
         if impossible:
             self.warn(
                 "impossible-rows",

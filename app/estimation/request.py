@@ -9,10 +9,14 @@ from app.core.prevalence.covariance import Of
 
 @dataclass(frozen=True)
 class PosteriorBatch:
-    """N rows of raw posteriors, checked; ``renormalised`` of them were rescaled."""
+    """N rows of raw posteriors, checked; ``renormalised`` of them were rescaled.
+
+    ``labels``: of the N rows, -1 where unknown; None if none is known.
+    """
 
     posteriors: Floats
     renormalised: int = 0
+    labels: Codes | None = None
 
     @property
     def size(self) -> int:
@@ -24,11 +28,13 @@ class PosteriorBatch:
 class OutputBatch:
     """N predicted outputs as J counts, in the order of the version's outputs.
 
-    ``codes``: the output of each row where the batch came as labels, None for bare counts.
+    ``codes``: the output of each row where the batch came row by row, None for bare counts.
+    ``labels``: the class of each of these rows, -1 where unknown; None if none is known.
     """
 
     counts: Floats
     codes: Codes | None = None
+    labels: Codes | None = None
 
     @property
     def size(self) -> int:

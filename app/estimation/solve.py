@@ -18,6 +18,7 @@ from app.estimation.choice import Method
 from app.estimation.evidence import Evidence
 from app.estimation.request import OutputBatch, Request
 
+WITHOUT_LABELS: frozenset[Method] = frozenset({"cc", "acc", "acc-qp", "pacc-qp"})
 MOST_WORK = 2e10
 """Most numbers, N · C · max_iterations, that a longer EM than usual may go through."""
 MOST_TRACE = 1_000_000
@@ -38,6 +39,11 @@ class Solution:
 
 def solve(evidence: Evidence, method: Method, request: Request) -> Solution:
     """The estimate of ``method``."""
+    if evidence.labelled and method in WITHOUT_LABELS:
+        evidence.warn(
+            "labels-unused",
+            f"{method} cannot use the labels of {evidence.labelled} rows; mle does",
+        )
     return _SOLVERS[method](evidence, request)
 
 
@@ -65,6 +71,16 @@ def _inverted(
     counts = evidence.output_counts
     shares = counts / counts.sum()
     result = solver(evidence.confusion.conditional, shares, evidence.model.output_priors)
+    return _checked(evidence, result)
+
+
+def _soft(evidence: Evidence, request: Request) -> Solution:
+    assert evidence.model.soft is not None
+    shares = evidence.unlabelled_rows.mean(axis=0)
+    return _checked(evidence, acc_qp(evidence.model.soft, shares, evidence.model.output_priors))
+
+
+def _checked(evidence: Evidence, result: Inversion) -> Solution:
     _warn_unidentified(evidence, result.unidentified)
     if result.status != "converged":
         message = f"the solver reports {result.status}; do not rely on this estimate"
@@ -146,7 +162,9 @@ def _bayes(evidence: Evidence, request: Request) -> Solution:
     prior = np.ones(len(evidence.source)) if asked.prior is None else asked.prior
     level = 0.95 if request.interval is None else request.interval.level
     if isinstance(evidence.batch, OutputBatch):
-        counts = evidence.batch.counts
+        counts = evidence.unlabelled_counts
+        if evidence.label_counts is not None:
+            prior = prior + evidence.label_counts
         found = bayes.of_counts(evidence.confusion, counts, prior, level, asked.seed)
     else:
         if bayes.too_large(evidence.likelihood):
@@ -180,6 +198,7 @@ _SOLVERS: dict[Method, Callable[[Evidence, Request], Solution]] = {
     "pcc": _pcc,
     "acc": partial(_inverted, acc),
     "acc-qp": partial(_inverted, acc_qp),
+    "pacc-qp": _soft,
     "bayes": _bayes,
     "cde": _cde,
     "em": _iterated,

@@ -14,6 +14,7 @@ from app.core.prevalence.covariance import SourceError, inversion_covariance
 from app.core.prevalence.intervals import likelihood_intervals
 from app.core.prevalence.likelihood import Likelihood
 from app.core.prevalence.mle import mle
+from app.core.prevalence.soft import soft_replicates
 from app.estimation.answers import IntervalAnswer, IntervalMethod
 from app.estimation.choice import Method
 from app.estimation.evidence import Evidence
@@ -86,7 +87,7 @@ def _expanded(evidence: Evidence, solution: Solution, options: IntervalOptions) 
 
 def _few_errors_counted(evidence: Evidence, options: IntervalOptions) -> bool:
     """Whether a confusion matrix has cells too small for a linear expansion."""
-    if not isinstance(evidence.batch, OutputBatch) or options.of == "batch":
+    if not isinstance(evidence.batch, OutputBatch) or options.of == "batch" or evidence.labelled:
         return False
     counts = evidence.confusion.counts
     return bool(counts.min() < FEW) and counts.size <= MOST_RESAMPLED
@@ -198,11 +199,25 @@ def _replicates(evidence: Evidence, method: Method, seed: int) -> Replicates | N
         source = evidence.uncertainty
         known = source if isinstance(source, SourceError) else None
         return bootstrap.maximised(evidence.likelihood, evidence.maximum, seed, known)
+    if method == "mle" and evidence.labelled:
+        raise MethodUnavailable("a bootstrap of labelled rows", "mle has likelihood intervals")
+    if method == "pacc-qp":
+        return _soft(evidence, seed)
     if evidence.confusion.counts.size > MOST_RESAMPLED:
         return None
     many = {"acc": bootstrap.acc_many, "acc-qp": bootstrap.acc_qp_many}.get(method, _mle_many)
     priors = evidence.model.output_priors
     return bootstrap.inverted(many, evidence.confusion, evidence.output_counts, priors, seed)
+
+
+def _soft(evidence: Evidence, seed: int) -> Replicates | None:
+    """With the validation rows, where they are at hand and few classes."""
+    validation = None if evidence.source_rows is None else evidence.source_rows.validation()
+    if validation is None or len(evidence.source) ** 2 > MOST_RESAMPLED:
+        return None
+    rows = evidence.model.calibration.apply(validation.posteriors)
+    batch, priors = evidence.unlabelled_rows, evidence.model.output_priors
+    return soft_replicates(batch, rows, validation.labels, priors, seed)
 
 
 def _mle_many(conditional: Floats, shares: Floats, source: Floats) -> Floats:

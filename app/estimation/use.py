@@ -53,6 +53,7 @@ def estimate(
         adjustment=evidence.adjustment(source, p),
         shift=shift,
         diagnostics=solution.diagnostics,
+        labelled=evidence.labelled,
         posteriors=evidence.adjusted(source, p) if request.posteriors else None,
         trace=solution.trace if request.trace else None,
         weighted_precision=solution.weighted_precision if request.trace else None,
@@ -280,5 +281,7 @@ def _degrees_of_freedom(evidence: Evidence, likelihood: Likelihood) -> int:
     if isinstance(evidence.batch, PosteriorBatch):
         return identifiability.degrees_of_freedom(likelihood, evidence.information)
     outputs = np.ones(len(evidence.model.outputs))
-    everything = Likelihood.of_outputs(evidence.confusion.conditional, evidence.source, outputs)
+    everything = Likelihood.of_outputs(
+        evidence.confusion.conditional, evidence.source, outputs, evidence.label_counts
+    )
     return identifiability.degrees_of_freedom(everything)

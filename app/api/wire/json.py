@@ -111,18 +111,21 @@ def named_counts(values: Any, names: Sequence[str], at: str, complete: bool) -> 
     return counts
 
 
-def codes(values: Any, names: Sequence[str], at: str) -> Codes:
-    """A list of labels as positions in ``names``."""
+def codes(values: Any, names: Sequence[str], at: str, partial: bool = False) -> Codes:
+    """A list of labels as positions in ``names``; ``partial``: null is allowed, and is -1."""
     if not isinstance(values, list):
         raise InvalidInput.at(at, "must be a list of strings")
     if not values:
         raise InvalidInput.at(at, "holds no rows; send at least one")
-    index = {name: position for position, name in enumerate(names)}
-    if set(map(type, values)) == {str} and set(values) <= set(names):
+    index: dict[str | None, int] = {name: position for position, name in enumerate(names)}
+    if partial:
+        index[None] = -1
+    types = {str, type(None)} if partial else {str}
+    if set(map(type, values)) <= types and set(values) <= set(index):
         return np.fromiter(map(index.__getitem__, values), np.intp, len(values))
     faults = Faults()
     for row, value in enumerate(values):
-        if not isinstance(value, str):
+        if type(value) not in types:
             message = f"{shown(value)} is not a string; labels are strings, write them in quotes"
             faults.add(f"{at}/{row}", message, row)
         elif value not in index:

@@ -31,14 +31,16 @@ class Blocks:
 
     ``weights``: N numbers, or arrays along the chunks; None for all one. ``columns``: positions
     of the K columns to keep, None for all. ``calibration``: its powers are taken, without
-    e^bias. ``tidy``: leave out rows without mass on these columns or without weight, and rescale
-    the others to mass one.
+    e^bias. ``labels``: of an array's N rows, -1 where unknown; a labelled row has all its mass
+    on its class. ``tidy``: leave out rows without mass on these columns or without weight, and
+    rescale the others to mass one.
     """
 
     rows: AnyFloats | Iterable[AnyFloats]
     weights: AnyFloats | Iterable[AnyFloats] | None = None
     columns: Codes | None = None
     calibration: Calibration | None = None
+    labels: Codes | None = None
     tidy: bool = False
 
     def __post_init__(self) -> None:
@@ -74,7 +76,8 @@ class Blocks:
             if rows.size <= BLOCK:
                 rows = np.ascontiguousarray(rows)
             weights = None if self.weights is None else np.asarray(self.weights)[::step]
-            return replace(self, rows=rows, weights=weights)
+            labels = None if self.labels is None else self.labels[::step]
+            return replace(self, rows=rows, weights=weights, labels=labels)
         picked = [(rows[::step].copy(), weights) for rows, weights in self._chunks()]
         weights = None
         if self.weights is not None:
@@ -85,7 +88,7 @@ class Blocks:
     def _kept(self) -> list[Block] | None:
         if not self.few:
             return None
-        return [self._block(rows, weights, None) for rows, weights in self._chunks()]
+        return [self._block(rows, weights, self.labels) for rows, weights in self._chunks()]
 
     def _chunks(self) -> Iterator[tuple[AnyFloats, AnyFloats | None]]:
         """The rows as given, with the weights that belong to them."""
@@ -109,9 +112,16 @@ class Blocks:
             for start in range(0, len(rows), length):
                 stop = start + length
                 part = None if weights is None else weights[start:stop]
-                yield self._block(rows[start:stop], part, buffer)
+                labels = None if self.labels is None else self.labels[start:stop]
+                yield self._block(rows[start:stop], part, labels, buffer)
 
-    def _block(self, rows: AnyFloats, weights: AnyFloats | None, buffer: Floats | None) -> Block:
+    def _block(
+        self,
+        rows: AnyFloats,
+        weights: AnyFloats | None,
+        labels: Codes | None,
+        buffer: Floats | None = None,
+    ) -> Block:
         block: Floats
         if buffer is None:
             block = rows.astype(np.float64, copy=False)
@@ -120,10 +130,21 @@ class Blocks:
             np.copyto(block, rows)
         if self.calibration is not None:
             block = self.calibration.powers(block)
+        if labels is not None:
+            block = with_labels(block, labels)
         if self.columns is not None:
             block = block[:, self.columns]
         w: Floats | None = None if weights is None else weights.astype(np.float64, copy=False)
         return _tidied(block, w) if self.tidy else (block, w)
+
+
+def with_labels(rows: Floats, labels: Codes) -> Floats:
+    """A copy of n × C ``rows`` in which labelled ones are certain; -1: no label."""
+    certain = np.flatnonzero(labels >= 0)
+    known = rows.copy()
+    known[certain] = 0.0
+    known[certain, labels[certain]] = 1.0
+    return known
 
 
 def _tidied(block: Floats, weights: Floats | None) -> Block:

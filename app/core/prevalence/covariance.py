@@ -69,7 +69,7 @@ class OutputError:
         density = M @ p
         seen = (self.counts > 0) & (density > 0)
         M, density = M[seen], density[seen]
-        shares = self.counts[seen] / self.counts[seen].sum()
+        shares = self.counts[seen] / likelihood.size
         smoothed = self.confusion.counts + 1.0 / len(self.counts)
         rows = smoothed.sum(axis=1)
         cells = (smoothed / rows[:, None]).T[seen]

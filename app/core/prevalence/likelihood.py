@@ -46,29 +46,37 @@ class Likelihood:
         source: Floats,
         weights: AnyFloats | Iterable[AnyFloats] | None = None,
         calibration: Calibration | None = None,
+        labels: Codes | None = None,
     ) -> "Likelihood":
         """Likelihood of N × C ``posteriors`` given under priors ``source``.
 
         ``posteriors``: one array, or an iterable of arrays that can be read again and again;
         ``weights``: N row weights, or arrays along the chunks; ``calibration`` is applied
-        within each block. Raises ``TypeError`` for an iterator, which can be read only once.
+        within each block; ``labels``: of the rows of an array, -1 where unknown. A row of class k
+        has likelihood p_k f_k(x), so that it enters as one with all its mass on k. Raises
+        ``TypeError`` for an iterator, which can be read only once.
         """
         known = source > 0
         columns: Codes | None = None if known.all() else np.flatnonzero(known)
         if calibration is not None and calibration.method == "none":
             calibration = None
-        return cls(Blocks(posteriors, weights, columns, calibration), source)
+        return cls(Blocks(posteriors, weights, columns, calibration, labels), source)
 
     @classmethod
-    def of_outputs(cls, conditional: Floats, source: Floats, counts: Floats) -> "Likelihood":
+    def of_outputs(
+        cls, conditional: Floats, source: Floats, counts: Floats, labelled: Floats | None = None
+    ) -> "Likelihood":
         """Likelihood of predicted outputs: output j has density M[j, k] under class k.
 
-        ``conditional``: M, J × C; ``counts``: J row weights. Outputs that no class produces
-        are unsupported.
+        ``conditional``: M, J × C; ``counts``: J row weights; ``labelled``: C counts of further
+        rows whose class is known. Outputs that no class produces are unsupported.
         """
         joint = conditional * source
         total = joint.sum(axis=1, keepdims=True)
         posteriors = np.divide(joint, total, out=np.zeros_like(joint), where=total > 0)
+        if labelled is not None:
+            posteriors = np.vstack([posteriors, np.eye(len(source))])
+            counts = np.concatenate([counts, labelled])
         return cls.of(posteriors, source, counts)
 
     def under(self, source: Floats) -> "Likelihood":

@@ -24,6 +24,7 @@ from app.core.prevalence.confusion import ConfusionMatrix, decisions
 from app.core.prevalence.false_alarms import second_moment
 from app.core.prevalence.nuisance import nuisance_covariance
 from app.core.prevalence.shift import upper_tail
+from app.core.prevalence.soft import soft_conditional
 from app.core.warnings import Warning
 
 SMALLEST_PRIOR = 1e-12
@@ -68,8 +69,8 @@ class SourceModel:
     calibration touches. ``validation_size``: n, None without a validation set.
     ``mean_gap``: mean validation posterior minus label frequency, before calibration.
     ``second_moment``: mean (g − f)(g − f)ᵀ over the validation rows, f the label frequency.
-    ``nuisance``: covariance of the calibration and of ``priors`` (see ``nuisance``). ``report``:
-    what calibration did.
+    ``nuisance``: covariance of the calibration and of ``priors`` (see ``nuisance``). ``soft``:
+    mean calibrated posteriors by class, C × C (see ``soft``). ``report``: what calibration did.
     """
 
     classes: tuple[str, ...]
@@ -84,6 +85,7 @@ class SourceModel:
     mean_gap: Floats | None = None
     second_moment: Floats | None = None
     nuisance: Floats | None = None
+    soft: Floats | None = None
     report: Report | None = None
     warnings: tuple[Warning, ...] = field(default=())
 
@@ -162,6 +164,9 @@ def _with_validation(source: Source, validation: ValidationSet) -> SourceModel:
         second_moment=second_moment(validation.posteriors, frequency),
         nuisance=nuisance_covariance(
             validation.posteriors, validation.labels, calibrated.calibration, calibrated.priors
+        ),
+        soft=soft_conditional(
+            calibrated.calibration.apply(validation.posteriors), validation.labels
         ),
         report=calibrated.report,
         warnings=tuple(warnings),
