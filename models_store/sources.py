@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from app.core.prevalence.confusion import ConfusionMatrix
 from app.core.prevalence.source import Source, SourceModel
 from app.core.warnings import Warning
-from models_store import arrays
+from models_store import arrays, scorecards
 from models_store.calibrations import decode, encode, report_from_json, report_to_json
 
 
@@ -83,6 +83,7 @@ def to_json(model: SourceModel) -> dict[str, Any]:
         "validation_size": model.validation_size,
         "calibration": encode(model.calibration),
         "report": None if model.report is None else report_to_json(model.report),
+        "scorecard": None if model.scorecard is None else scorecards.encode(model.scorecard),
         "warnings": [[w.code, w.message] for w in model.warnings],
     }
     for name in VECTORS:
@@ -97,7 +98,7 @@ def from_json(content: dict[str, Any], kept: dict[str, NDArray[Any]]) -> SourceM
     vectors: dict[str, Any] = {
         name: None if content[name] is None else np.array(content[name]) for name in VECTORS
     }
-    report = content.get("report")
+    report, card = content.get("report"), content.get("scorecard")
     return SourceModel(
         classes=tuple(content["classes"]),
         outputs=tuple(content["outputs"]),
@@ -108,6 +109,7 @@ def from_json(content: dict[str, Any], kept: dict[str, NDArray[Any]]) -> SourceM
         second_moment=kept.get("second_moment"),
         soft=kept.get("soft"),
         report=None if report is None else report_from_json(report),
+        scorecard=None if card is None else scorecards.decode(card),
         warnings=tuple(Warning(code, message) for code, message in content["warnings"]),
         **vectors,
     )

@@ -26,7 +26,7 @@ from app.core.prevalence.source import (
     derive,
 )
 from app.core.warnings import Warning
-from app.estimation import Batch, BayesOptions, EmOptions, OutputBatch, PosteriorBatch
+from app.estimation import Batch, BayesOptions, EmOptions, OutputBatch, PosteriorBatch, scored
 
 M = TypeVar("M", bound=BaseModel)
 COUNTS = ("posteriors", "predictions", "predicted_counts")
@@ -56,9 +56,9 @@ def _unique(names: list[str], at: str) -> tuple[str, ...]:
 
 
 def derived(checked: Source, at: str) -> SourceModel:
-    """What follows from a source; faults are placed under ``at``."""
+    """What follows from a source, with its scorecard; faults are placed under ``at``."""
     try:
-        return derive(checked)
+        return scored(checked, derive(checked))
     except InvalidInput as error:
         moved = [Fault(at + fault.pointer, fault.message, fault.row) for fault in error.faults]
         raise InvalidInput(moved, error.count) from None

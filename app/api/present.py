@@ -1,6 +1,7 @@
 """From the core's results and the store's records to answers."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from app.api import responses as out
 from app.core.prevalence.arrays import Floats
 from app.core.prevalence.calibration import Isotonic, OneVersusRest, Quality, Report, Scaling
 from app.core.prevalence.measures import Brier
+from app.core.prevalence.scorecard import Score, Scorecard
 from app.core.prevalence.shift import ShiftTest
 from app.core.prevalence.source import SourceModel
 from app.core.warnings import Warning
@@ -132,6 +134,43 @@ def _validation(source: SourceModel) -> out.ValidationOut | None:
         label_counts=by_class(source.classes, source.label_counts),
         mean_gap=by_class(source.classes, source.mean_gap),
     )
+
+
+def scorecard(record: VersionRecord, card: Scorecard) -> out.ScorecardOut:
+    """A scorecard, by method and by kind of batch."""
+    return out.ScorecardOut(
+        model=record.model,
+        version=record.number,
+        seed=card.seed,
+        rows=card.rows,
+        batches=len(card.sizes),
+        stopped=card.stopped,
+        chosen=card.chosen,
+        reason=card.reason,
+        methods=[
+            out.ScoreOut(
+                name=score.method,
+                mean_absolute_error=score.mean,
+                standard_error=score.standard_error,
+                brier_change=score.brier,
+                batches=_by_kind(card, score),
+                reason=score.reason,
+            )
+            for score in card.scores
+        ],
+    )
+
+
+def _by_kind(card: Scorecard, score: Score) -> list[out.BatchScoreOut]:
+    kinds = list(zip(card.sizes, card.priors, strict=True))
+    if not len(score.errors):
+        return []
+    shown = []
+    for size, priors in sorted(set(kinds)):
+        these = np.array([kind == (size, priors) for kind in kinds])
+        error = replace(score, errors=score.errors[these]).mean
+        shown.append(out.BatchScoreOut(size=size, priors=priors, mean_absolute_error=error))
+    return shown
 
 
 def alias(record: AliasRecord) -> out.AliasOut:

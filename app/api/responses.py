@@ -100,6 +100,42 @@ class VersionOut(Out):
     warnings: list[WarningOut]
 
 
+class BatchScoreOut(Out):
+    """Mean error of the shares on batches of one size, drawn at priors of one kind."""
+
+    size: int
+    priors: str
+    mean_absolute_error: float | None
+
+
+class ScoreOut(Out):
+    """What a method was worth; ``reason``: why it was not tried."""
+
+    name: str
+    mean_absolute_error: float | None
+    standard_error: float | None
+    brier_change: float | None
+    batches: list[BatchScoreOut]
+    reason: str | None
+
+
+class ScorecardOut(Out):
+    """Methods on batches resampled from the validation rows, cross-fitted.
+
+    ``stopped``: time ran out. ``chosen``: what auto takes for posteriors, and why.
+    """
+
+    model: str
+    version: int
+    seed: int
+    rows: int
+    batches: int
+    stopped: bool
+    chosen: str
+    reason: str
+    methods: list[ScoreOut]
+
+
 class ModelOut(Out):
     """A model; ``version`` is there in the answer that registered it."""
 

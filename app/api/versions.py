@@ -21,7 +21,8 @@ from app.api.once import OnceDep
 from app.api.openapi import takes
 from app.api.payload import Body, only
 from app.api.requests import SourceIn, VersionIn
-from app.api.responses import VersionOut, VersionPage
+from app.api.responses import ScorecardOut, VersionOut, VersionPage
+from app.core.errors import MethodUnavailable
 from models_store.sources import Prepared
 from models_store.store import UnitOfWork
 
@@ -93,3 +94,20 @@ def get_version(name: ModelName, version: Selector, store: StoreDep) -> VersionO
     """A version: what it knows, its calibration, its methods."""
     with store.read() as unit:
         return present.version(unit.versions.get(name, version))
+
+
+@router.get(
+    "/{version}/scorecard",
+    response_model=ScorecardOut,
+    responses=problems(404, 409, 422, 503),
+    dependencies=[only()],
+)
+def get_scorecard(name: ModelName, version: Selector, store: StoreDep) -> ScorecardOut:
+    """What each method was worth on the version's own validation rows."""
+    with store.read() as unit:
+        record = unit.versions.get(name, version)
+    card = record.source.scorecard
+    if card is None:
+        reason = "it takes a validation set of some size; register one"
+        raise MethodUnavailable("a scorecard", reason)
+    return present.scorecard(record, card)

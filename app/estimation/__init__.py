@@ -26,6 +26,7 @@ from app.estimation.request import (
     ShiftOptions,
 )
 from app.estimation.rows import SourceRows
+from app.estimation.scorecard import scored
 from app.estimation.use import (
     adjust_batch,
     adjust_intercepts,
@@ -62,4 +63,5 @@ __all__ = [
     "check_region",
     "compare_priors",
     "estimate",
+    "scored",
 ]

@@ -42,7 +42,7 @@ def availability(model: SourceModel) -> list[Availability]:
     no_rows: Batch = PosteriorBatch(np.zeros((0, len(model.classes))))
     answers = []
     for method in METHODS:
-        reasons = [_refusal(method, model, batch) for batch in (no_rows, no_outputs)]
+        reasons = [refusal(method, model, batch) for batch in (no_rows, no_outputs)]
         answers.append(Availability(method, None if None in reasons else reasons[0]))
     return answers
 
@@ -52,9 +52,9 @@ def choose(model: SourceModel, batch: Batch, asked: str) -> tuple[Method, str]:
     if asked == "auto":
         return _automatic(model, batch)
     method = canonical(asked)
-    refusal = _refusal(method, model, batch)
-    if refusal is not None:
-        raise MethodUnavailable(method, refusal)
+    refused = refusal(method, model, batch)
+    if refused is not None:
+        raise MethodUnavailable(method, refused)
     return method, "asked for"
 
 
@@ -70,12 +70,18 @@ def canonical(name: str) -> Method:
 
 
 def _automatic(model: SourceModel, batch: Batch) -> tuple[Method, str]:
-    if batch.labels is not None and _refusal("mle", model, batch) is None:
+    if batch.labels is not None and refusal("mle", model, batch) is None:
         return "mle", f"{np.count_nonzero(batch.labels >= 0)} rows came with labels"
     if isinstance(batch, OutputBatch):
         if model.confusion is not None:
             return "mle", "predicted outputs with a confusion matrix"
         return "cc", "predicted outputs without a confusion matrix: counting is all there is"
+    card = model.scorecard
+    return default(model) if card is None else (canonical(card.chosen), card.reason)
+
+
+def default(model: SourceModel) -> tuple[Method, str]:
+    """The method for posteriors where nothing was tried, and why."""
     if model.calibration.method != "none":
         return "mle", "posteriors with a calibrated validation set"
     if model.confusion is not None and model.decides_outputs:
@@ -86,7 +92,7 @@ def _automatic(model: SourceModel, batch: Batch) -> tuple[Method, str]:
     return "mle", "posteriors and source priors only"
 
 
-def _refusal(method: Method, model: SourceModel, batch: Batch) -> str | None:
+def refusal(method: Method, model: SourceModel, batch: Batch) -> str | None:
     """Why this model cannot serve this method on this batch, or None."""
     outputs = isinstance(batch, OutputBatch)
     inverts = method in ("acc", "acc-qp")

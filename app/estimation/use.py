@@ -23,6 +23,8 @@ from app.estimation.rows import SourceRows
 from app.estimation.solve import solve
 from app.estimation.spread import interval
 
+SMALL_BATCH = 100
+
 
 def estimate(
     model: SourceModel, batch: Batch, request: Request, rows: SourceRows | None = None
@@ -35,6 +37,7 @@ def estimate(
     shift = _shift(evidence, p, source, request, rows) if evidence.has_likelihood else None
     if shift is None:
         evidence.warn("no-shift-test", "predicted outputs need a confusion matrix for a shift test")
+    _advise(evidence, shift)
     if request.trace and solution.trace is None:
         message = f"{method} does not iterate from the source priors; em has a trace"
         evidence.warn("no-trace", message)
@@ -163,6 +166,22 @@ def check_region(model: SourceModel, batch: Batch, priors: Floats, level: float)
         prevalence=top.prevalence,
         warnings=evidence.said,
     )
+
+
+def _advise(evidence: Evidence, shift: ShiftTest | None) -> None:
+    """Where correcting a batch is known to do little, or harm (SLD reassessment, section 6)."""
+    if evidence.batch.size < SMALL_BATCH:
+        evidence.warn(
+            "small-batch",
+            f"the batch has {evidence.batch.size} rows; below {SMALL_BATCH} the interval says more "
+            "than the estimate: gather more rows",
+        )
+    if shift is not None and not shift.detected:
+        evidence.warn(
+            "little-shift",
+            "no shift was detected: adjusting posteriors to this estimate may do more harm than "
+            'good; "adjust": "if-shifted" leaves them',
+        )
 
 
 def _factor(evidence: Evidence, change: Floats) -> float:

@@ -221,7 +221,7 @@ class TestCreate:
             (EVEN, {"predictions": ["fraud"]}, "cc"),
             ({"validation": validation()}, {"posteriors": [[0.5, 0.5]]}, "mle"),
             (
-                {"validation": validation(), "calibration": "none"},
+                {"validation": validation(rows=40), "calibration": "none"},
                 {"posteriors": [[0.5, 0.5]]},
                 "acc-qp",
             ),

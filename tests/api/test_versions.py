@@ -130,7 +130,10 @@ class TestContent:
         given = {"labels": ["legit", "fraud"] * 5, "posteriors": [[0.9, 0.1], [0.2, 0.8]] * 5}
         shown = client.get(register(client, "cards", {"validation": given})).json()
         assert shown["calibration"]["regularised"]
-        assert [w["code"] for w in shown["warnings"]] == ["calibration-regularised"]
+        assert [w["code"] for w in shown["warnings"]] == [
+            "calibration-regularised",
+            "validation-too-small",
+        ]
 
 
 def test_a_large_validation_set_registers_and_loads(client: httpx.Client) -> None:

@@ -23,12 +23,15 @@ from app.core.prevalence.calibration.report import BEYOND
 from app.core.prevalence.confusion import ConfusionMatrix, decisions
 from app.core.prevalence.false_alarms import second_moment
 from app.core.prevalence.nuisance import nuisance_covariance
+from app.core.prevalence.scorecard import Scorecard
 from app.core.prevalence.shift import upper_tail
 from app.core.prevalence.soft import soft_conditional
 from app.core.warnings import Warning
 
 SMALLEST_PRIOR = 1e-12
 """A class with less than this is taken to be absent from the source."""
+MANY_CLASSES = 5
+ROWS_PER_CLASS = 50
 DISAGREE = 1e-3
 """p-value below which stated priors and validation labels cannot be the same population."""
 
@@ -71,6 +74,7 @@ class SourceModel:
     ``second_moment``: mean (g − f)(g − f)ᵀ over the validation rows, f the label frequency.
     ``nuisance``: covariance of the calibration and of ``priors`` (see ``nuisance``). ``soft``:
     mean calibrated posteriors by class, C × C (see ``soft``). ``report``: what calibration did.
+    ``scorecard``: what the methods are worth, if that was tried.
     """
 
     classes: tuple[str, ...]
@@ -87,6 +91,7 @@ class SourceModel:
     nuisance: Floats | None = None
     soft: Floats | None = None
     report: Report | None = None
+    scorecard: Scorecard | None = None
     warnings: tuple[Warning, ...] = field(default=())
 
     @property
@@ -147,6 +152,9 @@ def _with_validation(source: Source, validation: ValidationSet) -> SourceModel:
     warnings = [*source.notes, *_confusion_warnings(confusion, outputs)]
     calibrated = _calibrated(source, validation)
     warnings.extend(calibrated.warnings)
+    many = _many_classes(source, calibrated.calibration, label_counts)
+    if many is not None:
+        warnings.append(many)
     stated = _stated_priors(source)
     if stated is not None:
         warnings.extend(_disagreement(source, stated, label_counts))
@@ -252,6 +260,20 @@ def _calibration_warnings(
         )
         warnings.append(Warning("uncalibrated", message))
     return warnings
+
+
+def _many_classes(source: Source, calibration: Calibration, label_counts: Floats) -> Warning | None:
+    """What the SLD reassessment found to go wrong with many classes."""
+    classes, fewest = len(source.classes), int(label_counts.min())
+    uncalibrated = calibration.method == "none"
+    if classes <= MANY_CLASSES or not (uncalibrated or fewest < ROWS_PER_CLASS):
+        return None
+    why = "without calibration" if uncalibrated else f"with {fewest} validation rows of one of them"
+    message = (
+        f"{classes} classes {why}: beyond {MANY_CLASSES} classes estimates need calibration and "
+        f"{ROWS_PER_CLASS} validation rows of each class; adjusted posteriors may be worse than raw"
+    )
+    return Warning("many-classes", message)
 
 
 def _stated_priors(source: Source) -> Floats | None:

@@ -42,19 +42,24 @@ class Folds:
     count: int
 
     @classmethod
-    def of(cls, labels: Codes, classes: int, seed: int = 0) -> "Folds | None":
-        """None if a class has a single row, which cannot be on both sides."""
+    def of(
+        cls, labels: Codes, classes: int, seed: int = 0, most: int = FOLDS, rows: int | None = None
+    ) -> "Folds | None":
+        """At most ``most`` folds, of at most about ``rows`` rows.
+
+        None if a class has a single row, which cannot be on both sides.
+        """
         counts = np.bincount(labels, minlength=classes)
-        count = int(min(FOLDS, counts.min()))
+        count = int(min(most, counts.min()))
         if count < 2:
             return None
         order = np.random.default_rng(seed).permutation(len(labels))
         order = order[np.argsort(labels[order], kind="stable")]
         start = np.cumsum(counts) - counts
         place = np.arange(len(labels)) - start[labels[order]]
-        most = max(MOST_NUMBERS // classes, FOLDS * classes)
-        if len(labels) > most:
-            kept = place < np.maximum(counts * most // len(labels), count)[labels[order]]
+        limit = max(rows or MOST_NUMBERS // classes, most * classes)
+        if len(labels) > limit:
+            kept = place < np.maximum(counts * limit // len(labels), count)[labels[order]]
             order, place = order[kept], place[kept]
         return cls(order, place % count, count)
 

@@ -1,0 +1,230 @@
+"""The scorecard of a version: every method on batches of known shares.
+
+The validation rows are split in two halves. One registers a version of its own, the other is
+resampled at priors drawn anew, so that no row is on both sides; then the halves change places.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from time import monotonic
+
+import numpy as np
+
+from app.core.errors import MethodUnavailable
+from app.core.prevalence.arrays import Codes, Floats
+from app.core.prevalence.calibration import Folds
+from app.core.prevalence.measures import absolute_error
+from app.core.prevalence.scorecard import Score, Scorecard
+from app.core.prevalence.source import Source, SourceModel, ValidationSet, derive
+from app.core.warnings import Warning
+from app.estimation.choice import METHODS, Method, default, refusal
+from app.estimation.evidence import Evidence
+from app.estimation.request import EmOptions, PosteriorBatch, Request
+from app.estimation.solve import solve
+
+SIZES = (100, 1000)
+PRIORS = ("uniform", "normalised-uniform")
+ROUNDS = 5
+SECONDS = 20.0
+FEWEST_ROWS = 50
+FEWEST_OF_A_CLASS = 4
+MOST_ROWS = 20_000
+MOST_WATCHED = 1_000
+"""Rows on which em-stop counts precision here."""
+CANDIDATES: tuple[Method, ...] = ("mle", "acc-qp", "pacc-qp")
+"""What ``auto`` may take: consistent, and with intervals."""
+BEYOND = 2.0
+WORTH = 0.05
+"""A method replaces the default when it is better by more standard errors than ``BEYOND``, and by
+more than this share of the default's error."""
+ASKED = Request(em=EmOptions(max_iterations=200))
+
+
+def scored(source: Source, model: SourceModel, seed: int = 0) -> SourceModel:
+    """``model`` with its scorecard; with a warning where there are too few rows for one."""
+    validation = source.validation
+    if validation is None or len(model.classes) < 2:
+        return model
+    counts = np.bincount(validation.labels, minlength=len(model.classes))
+    if len(validation.labels) < FEWEST_ROWS or counts.min() < FEWEST_OF_A_CLASS:
+        rarest = model.classes[int(counts.argmin())]
+        message = (
+            f"the validation set has {len(validation.labels)} rows, {counts.min()} of {rarest}; "
+            f"below {FEWEST_ROWS} rows, or {FEWEST_OF_A_CLASS} of a class, methods cannot be "
+            "tried on it, and estimates rest on little"
+        )
+        said = (*model.warnings, Warning("validation-too-small", message))
+        return replace(model, warnings=said)
+    return replace(model, scorecard=_scorecard(source, validation, model, seed))
+
+
+@dataclass(frozen=True)
+class _Half:
+    """A version made of one half, with the rows of the other by class.
+
+    Stands for the rows of its version where a method asks for them: ``watched``, a part of them.
+    """
+
+    model: SourceModel
+    watched: ValidationSet
+    pool: tuple[Floats, ...]
+
+    def validation(self) -> ValidationSet:
+        """Some of the rows that the version was made of."""
+        return self.watched
+
+    def null_statistics(self, size: float, seed: int) -> None:
+        """Nobody asks for a shift test here."""
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A batch of known labels, its shares, and what it was drawn as."""
+
+    half: _Half
+    posteriors: Floats
+    labels: Codes
+    size: int
+    priors: str
+
+    @property
+    def truth(self) -> Floats:
+        """The realised shares, C."""
+        counts = np.bincount(self.labels, minlength=len(self.half.pool))
+        return np.asarray(counts / len(self.labels))
+
+
+def _scorecard(
+    source: Source, validation: ValidationSet, model: SourceModel, seed: int
+) -> Scorecard:
+    rng = np.random.default_rng(seed)
+    halves = _halves(source, validation, model)
+    reasons = {method: _untried(method, model) for method in METHODS}
+    tried = [method for method in METHODS if reasons[method] is None]
+    errors: dict[Method, list[float]] = {method: [] for method in tried}
+    changes: dict[Method, list[float]] = {method: [] for method in tried}
+    drawn: list[tuple[int, str]] = []
+    until, stopped = monotonic() + SECONDS, False
+    for trial in _trials(halves, rng):
+        if drawn and monotonic() > until:
+            stopped = True
+            break
+        drawn.append((trial.size, trial.priors))
+        for method, (error, change) in _tried(trial, tried).items():
+            errors[method].append(error)
+            changes[method].append(change)
+    scores = tuple(
+        Score(method, np.array(errors[method]), _mean(changes[method]))
+        if method in errors
+        else Score(method, np.empty(0), reason=reasons[method])
+        for method in METHODS
+    )
+    chosen, reason = _choice(model, scores)
+    sizes, priors = zip(*drawn, strict=True)
+    rows = sum(len(rows) for half in halves for rows in half.pool)
+    return Scorecard(seed, rows, sizes, priors, scores, chosen, reason, stopped)
+
+
+def _mean(changes: list[float]) -> float | None:
+    known = [change for change in changes if np.isfinite(change)]
+    return float(np.mean(known)) if known else None
+
+
+def _untried(method: Method, model: SourceModel) -> str | None:
+    if method == "bayes" and len(model.classes) > 2:
+        return "drawing from the posterior of more than two classes takes too long to be tried"
+    nothing = PosteriorBatch(np.zeros((0, len(model.classes))))
+    # A half's confusion matrix is of its own decisions, whatever was registered.
+    own = replace(model, outputs=model.classes)
+    return refusal(method, own, nothing)
+
+
+def _halves(source: Source, validation: ValidationSet, model: SourceModel) -> tuple[_Half, _Half]:
+    """Both ways round, stratified; a stratified part of very many rows."""
+    classes = len(model.classes)
+    folds = Folds.of(validation.labels, classes, most=2, rows=MOST_ROWS)
+    assert folds is not None
+    parts = []
+    for f in range(2):
+        rows = folds.rows[folds.fold == f]
+        parts.append(ValidationSet(validation.labels[rows], validation.posteriors[rows]))
+    first, second = (_half(source, model, parts[f], parts[1 - f]) for f in range(2))
+    return first, second
+
+
+def _half(source: Source, model: SourceModel, own: ValidationSet, other: ValidationSet) -> _Half:
+    calibration = model.calibration.method
+    made = derive(Source(source.classes, validation=own, calibration=calibration))
+    pool = tuple(other.posteriors[other.labels == k] for k in range(len(source.classes)))
+    step = -(-len(own.labels) // MOST_WATCHED)
+    watched = ValidationSet(own.labels[::step], own.posteriors[::step])
+    return _Half(made, watched, pool)
+
+
+def _trials(halves: tuple[_Half, _Half], rng: np.random.Generator) -> Iterator[_Trial]:
+    classes = len(halves[0].pool)
+    for _ in range(ROUNDS):
+        for half in halves:
+            for size in SIZES:
+                for name in PRIORS:
+                    even = name == "uniform"
+                    weights = rng.dirichlet(np.ones(classes)) if even else rng.random(classes)
+                    counts = rng.multinomial(size, weights / weights.sum())
+                    labels = np.repeat(np.arange(classes), counts)
+                    picked = [
+                        rows[rng.integers(0, len(rows), count)]
+                        for rows, count in zip(half.pool, counts, strict=True)
+                    ]
+                    yield _Trial(half, np.concatenate(picked), labels, size, name)
+
+
+def _tried(trial: _Trial, methods: list[Method]) -> dict[Method, tuple[float, float]]:
+    """Error of the shares, and change of the Brier score, by method; NaN for no posteriors."""
+    model = trial.half.model
+    evidence = Evidence(model, PosteriorBatch(trial.posteriors), trial.half)
+    before = _brier(evidence.rows, trial.labels)
+    found = {}
+    for method in methods:
+        try:
+            p = solve(evidence, method, ASKED).prevalence
+        except MethodUnavailable:
+            found[method] = (float("nan"), float("nan"))
+            continue
+        source = evidence.source_of(method)
+        after = _brier(evidence.adjusted(source, p), trial.labels)
+        found[method] = absolute_error(trial.truth, p), after - before
+    return found
+
+
+def _brier(posteriors: Floats, labels: Codes) -> float:
+    hit: Floats = posteriors[np.arange(len(labels)), labels]
+    total = (posteriors**2).sum(axis=1) - 2 * hit + 1
+    classes: int = posteriors.shape[1]
+    return float(total.mean()) / classes
+
+
+def _choice(model: SourceModel, scores: tuple[Score, ...]) -> tuple[str, str]:
+    """The default, unless a candidate is better beyond doubt; paired over the batches."""
+    by_method = {
+        score.method: score
+        for score in scores
+        if len(score.errors) and np.isfinite(score.errors).all()
+    }
+    usual, because = default(model)
+    shown = ", ".join(
+        f"{name} {by_method[name].errors.mean():.4f}" for name in CANDIDATES if name in by_method
+    )
+    told = f"mean error of the shares on the scorecard: {shown}"
+    if usual not in by_method:
+        return usual, because
+    best, least = usual, 0.0
+    for name in CANDIDATES:
+        if name == usual or name not in by_method or len(by_method[name].errors) < 2:
+            continue
+        gain = by_method[usual].errors - by_method[name].errors
+        doubt = BEYOND * gain.std(ddof=1) / np.sqrt(len(gain))
+        if gain.mean() > max(least, doubt, WORTH * by_method[usual].errors.mean()):
+            best, least = name, float(gain.mean())
+    if best == usual:
+        return usual, f"{because}; {told}"
+    return best, f"better than {usual} beyond doubt; {told}"
