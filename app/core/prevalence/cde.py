@@ -5,6 +5,7 @@ cost ratio (thesis eq. 5.1), the cost ratio the next threshold. Not Fisher consi
 posteriors lead it past the truth.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -36,22 +37,34 @@ def cost_ratio(source: float, target: float) -> float:
 def cde_iterate(positive: Floats, source: float, max_iterations: int = 1000) -> CdeResult:
     """Iterate on the N posteriors of the second class, whose source prior is ``source``.
 
-    A row is positive if its posterior exceeds dmr / (1 + dmr), dmr the cost ratio; counts are
-    clamped to [1/2N, 1 − 1/2N], where the odds stay finite.
+    A row is positive if its posterior exceeds dmr / (1 + dmr), dmr the cost ratio.
     """
     N = len(positive)
     ranked = np.sort(positive)
-    threshold, seen = 0.5, dict[int, int]()
+
+    def count(ratio: float) -> int:
+        return N - int(np.searchsorted(ranked, ratio / (1 + ratio), side="right"))
+
+    return iterate(count, N, source, max_iterations)
+
+
+def iterate(
+    count: Callable[[float], int], N: int, source: float, max_iterations: int = 1000
+) -> CdeResult:
+    """Iterate ``count``, which says how many of N rows are positive at a cost ratio.
+
+    Begins at equal costs. Counts are clamped to [1/2N, 1 − 1/2N], where the odds stay finite.
+    """
+    ratio, seen = 1.0, dict[int, int]()
     path: list[float] = []
     for iteration in range(1, max_iterations + 1):
-        count = N - int(np.searchsorted(ranked, threshold, side="right"))
-        share = min(max(count / N, 0.5 / N), 1 - 0.5 / N)
+        positives = count(ratio)
+        share = min(max(positives / N, 0.5 / N), 1 - 0.5 / N)
         path.append(share)
-        if count in seen:
-            loop = path[seen[count] : -1]
+        if positives in seen:
+            loop = path[seen[positives] : -1]
             status: Status = "converged" if len(loop) == 1 else "cycle"
             return CdeResult(float(np.mean(loop)), status, iteration, np.array(path))
-        seen[count] = iteration - 1
+        seen[positives] = iteration - 1
         ratio = cost_ratio(source, share)
-        threshold = ratio / (1 + ratio)
     return CdeResult(path[-1], "max-iterations", max_iterations, np.array(path))

@@ -1,0 +1,1 @@
+"""Trained classifiers as plain parameters: encoding of features, and scores from NumPy alone."""

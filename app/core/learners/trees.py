@@ -1,0 +1,108 @@
+"""Ensembles of binary trees as flat arrays, walked for all rows and trees at once."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from app.core.prevalence.arrays import Codes, Floats
+
+AT_ONCE = 1 << 20
+"""Rows × trees that are walked together."""
+
+
+@dataclass(frozen=True)
+class Trees:
+    """T trees over one list of nodes.
+
+    A row at node i goes to ``left[i]`` if x[feature[i]] <= threshold[i], else to ``right[i]``; a
+    leaf goes to itself. ``roots``: T nodes; ``depth``: steps after which every row is at a leaf.
+    """
+
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    feature: NDArray[np.int32]
+    threshold: Floats
+    roots: NDArray[np.int32]
+    depth: int
+
+    def leaves(self, encoded: NDArray[np.floating]) -> Iterator[tuple[slice, Codes]]:
+        """Blocks of rows, and the T × rows leaves that they end in."""
+        step = max(AT_ONCE // len(self.roots), 1)
+        for start in range(0, len(encoded), step):
+            rows = slice(start, min(start + step, len(encoded)))
+            block = encoded[rows]
+            across = np.arange(len(block))
+            node = np.repeat(self.roots[:, None], len(block), axis=1)
+            for _ in range(self.depth):
+                goes_left = block[across, self.feature[node]] <= self.threshold[node]
+                node = np.where(goes_left, self.left[node], self.right[node])
+            yield rows, node.astype(np.intp)
+
+    def arrays(self) -> dict[str, NDArray[np.generic]]:
+        """The trees by name."""
+        return {
+            "left": self.left,
+            "right": self.right,
+            "feature": self.feature,
+            "threshold": self.threshold,
+            "roots": self.roots,
+            "depth": np.array([self.depth]),
+        }
+
+
+@dataclass(frozen=True)
+class Forest:
+    """The mean of the trees' leaf frequencies; ``values``: nodes × C.
+
+    Features are compared in single precision with thresholds in double, as the trees were grown.
+    """
+
+    trees: Trees
+    values: Floats
+
+    def posteriors(self, encoded: Floats) -> Floats:
+        """N × C for an encoded N × P table."""
+        found = np.empty((len(encoded), self.values.shape[1]))
+        for rows, leaves in self.trees.leaves(encoded.astype(np.float32)):
+            total = np.zeros((leaves.shape[1], found.shape[1]))
+            for tree in leaves:
+                total += self.values[tree]
+            found[rows] = total / len(leaves)
+        return found
+
+    def arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Its parameters by name."""
+        return {**self.trees.arrays(), "values": self.values}
+
+
+@dataclass(frozen=True)
+class Boosting:
+    """softmax(baseline + Σ_trees leaf value); ``values``: one per node, ``baseline``: C.
+
+    ``outputs``: the class whose score each tree adds to. Two classes: the first stays at zero.
+    """
+
+    trees: Trees
+    values: Floats
+    outputs: NDArray[np.int32]
+    baseline: Floats
+
+    def posteriors(self, encoded: Floats) -> Floats:
+        """N × C for an encoded N × P table."""
+        scores = np.tile(self.baseline, (len(encoded), 1))
+        for rows, leaves in self.trees.leaves(encoded):
+            for tree, output in zip(leaves, self.outputs, strict=True):
+                scores[rows, output] += self.values[tree]
+        return np.asarray(softmax(scores, axis=1), dtype=np.float64)
+
+    def arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Its parameters by name."""
+        return {
+            **self.trees.arrays(),
+            "values": self.values,
+            "outputs": self.outputs,
+            "baseline": self.baseline,
+        }

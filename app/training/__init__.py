@@ -1,0 +1,1 @@
+"""Fitting in a process of its own. Only ``fitting``, which only that process loads, has sklearn."""

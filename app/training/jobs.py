@@ -1,0 +1,109 @@
+"""The two jobs of the worker and their results, to messages and back."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.core.learners.columns import Columns
+from app.core.learners.recipe import Recipe
+from app.core.learners.trained import Training
+from app.core.prevalence.arrays import Floats
+from app.core.prevalence.cde import CdeResult
+from app.training import wire
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """A training done: ``arrays`` of the final model, and out-of-fold posteriors, N × C.
+
+    ``folds``: how many there were in the end; ``fits``: how many models were fitted, ``short`` of
+    them ended before they had converged.
+    """
+
+    arrays: dict[str, NDArray[Any]]
+    posteriors: Floats
+    folds: int
+    fits: int
+    short: int
+
+
+@dataclass(frozen=True)
+class Refitted:
+    """cde by refitting: its result, and how many of ``fits`` did not converge."""
+
+    result: CdeResult
+    fits: int
+    short: int
+
+
+@dataclass(frozen=True)
+class Job:
+    """Train; or, with a ``batch`` (N × D), iterate cde on it in at most ``max_iterations``."""
+
+    training: Training
+    batch: Floats | None = None
+    max_iterations: int = 0
+
+    def message(self) -> bytes:
+        """For the worker."""
+        training = self.training
+        content = {
+            "recipe": asdict(training.recipe),
+            "classes": training.classes,
+            "max_iterations": self.max_iterations,
+        }
+        arrays: dict[str, NDArray[Any]] = {
+            "columns": training.columns.array(),
+            "table": training.table,
+            "labels": training.labels.astype(np.int64),
+        }
+        if self.batch is not None:
+            arrays["batch"] = self.batch
+        return wire.encode(content, arrays)
+
+    @classmethod
+    def of_message(cls, message: bytes) -> "Job":
+        """The job of ``message``."""
+        content, arrays = wire.decode(message)
+        training = Training(
+            Columns.of_array(arrays["columns"]),
+            arrays["table"],
+            arrays["labels"].astype(np.intp),
+            content["classes"],
+            Recipe(**content["recipe"]),
+        )
+        return cls(training, arrays.get("batch"), content["max_iterations"])
+
+
+def learnt_message(found: Learnt) -> bytes:
+    """For the service."""
+    content = {"folds": found.folds, "fits": found.fits, "short": found.short}
+    return wire.encode(content, {**found.arrays, "out_of_fold": found.posteriors})
+
+
+def refitted_message(found: Refitted) -> bytes:
+    """For the service."""
+    content = {
+        "prevalence": found.result.prevalence,
+        "status": found.result.status,
+        "iterations": found.result.iterations,
+        "fits": found.fits,
+        "short": found.short,
+    }
+    return wire.encode(content, {"trace": found.result.trace})
+
+
+def learnt(content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Learnt:
+    """What ``learnt_message`` said."""
+    posteriors = arrays.pop("out_of_fold")
+    return Learnt(arrays, posteriors, content["folds"], content["fits"], content["short"])
+
+
+def refitted(content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Refitted:
+    """What ``refitted_message`` said."""
+    result = CdeResult(
+        content["prevalence"], content["status"], content["iterations"], arrays["trace"]
+    )
+    return Refitted(result, content["fits"], content["short"])
