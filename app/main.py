@@ -5,10 +5,21 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
-from app.api import batches, estimates, evaluations, health, models, openapi, problems, versions
+from app.api import (
+    batches,
+    estimates,
+    evaluations,
+    health,
+    models,
+    openapi,
+    problems,
+    versions,
+)
+from app.api.learners import Learners
 from app.api.nulls import Nulls
 from app.release import RELEASE
 from app.settings import Settings
+from app.training.process import Trainer
 from models_store import schema
 from models_store.engine import connect
 from models_store.store import Store
@@ -21,10 +32,13 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         settings.database_url, settings.database_pool_size, settings.database_busy_seconds
     )
     store = Store(engine, settings.version_cache_bytes)
+    trainer = Trainer(settings.training_seconds, settings.training_wait_seconds)
+    learners = Learners(store, trainer, settings.version_cache_bytes)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
+        learners.close()
         store.close()
 
     app = FastAPI(
@@ -37,6 +51,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.settings = settings
     app.state.store = store
     app.state.nulls = Nulls(store)
+    app.state.learners = learners
     app.state.head = schema.head()
     problems.install(app)
     openapi.install(app)

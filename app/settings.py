@@ -15,3 +15,5 @@ class Settings(BaseSettings):
     version_cache_bytes: int = Field(64 * 1024 * 1024, ge=0)
     database_pool_size: int = Field(10, ge=1)
     database_busy_seconds: float = Field(10.0, gt=0)
+    training_seconds: float = Field(300.0, gt=0)
+    training_wait_seconds: float = Field(30.0, ge=0)

@@ -25,7 +25,7 @@ class ModelRecord:
 
 @dataclass(frozen=True)
 class VersionRecord:
-    """An immutable version of a model."""
+    """An immutable version of a model; ``training``: how it was trained, if in the service."""
 
     id: int
     model_id: int
@@ -35,6 +35,7 @@ class VersionRecord:
     source: SourceModel
     metadata: dict[str, Any]
     created_at: datetime
+    training: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)

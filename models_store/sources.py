@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from app.core.prevalence.confusion import ConfusionMatrix
 from app.core.prevalence.source import Source, SourceModel
 from app.core.warnings import Warning
-from models_store import arrays, scorecards
+from models_store import arrays, scorecards, trainings
 from models_store.calibrations import decode, encode, report_from_json, report_to_json
 
 
@@ -28,6 +29,24 @@ class Prepared:
         """Encode before the transaction, which then holds its locks for less time."""
         encoded = {name: arrays.encode(a) for name, a in matrices(source, model).items()}
         return cls(digest(source), to_json(model), encoded)
+
+    @classmethod
+    def known(cls, digest: str) -> "Prepared":
+        """Content that a version of this digest holds already."""
+        return cls(digest, {}, {})
+
+    def trained(
+        self,
+        digest: str,
+        description: dict[str, Any],
+        classifier: Mapping[str, NDArray[Any]],
+        rows: NDArray[Any],
+    ) -> "Prepared":
+        """The same with the classifier that was trained on ``rows`` to get it."""
+        more = trainings.named(classifier, rows)
+        encoded = {name: arrays.encode(array) for name, array in more.items()}
+        derived = {**self.derived, "training": description}
+        return Prepared(digest, derived, {**self.matrices, **encoded})
 
 
 VECTORS = ("training_priors", "priors", "output_priors", "label_counts", "mean_gap")

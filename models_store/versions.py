@@ -11,10 +11,11 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.engine import Connection
 
+from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.source import ValidationSet
-from models_store import arrays, sources
+from models_store import arrays, sources, trainings
 from models_store.engine import WRITING
-from models_store.errors import NotFound
+from models_store.errors import NotFound, Unavailable
 from models_store.models import Models
 from models_store.records import Page, VersionRecord
 from models_store.sources import Prepared
@@ -57,7 +58,8 @@ def _size(record: VersionRecord) -> int:
     cells = 0 if source.confusion is None else source.confusion.counts.size
     for matrix in (source.nuisance, source.second_moment, source.soft):
         cells += 0 if matrix is None else matrix.size
-    return 4096 + 8 * (cells + 16 * len(source.classes)) + 2 * len(repr(record.metadata))
+    texts = len(repr(record.metadata)) + len(repr(record.training))
+    return 4096 + 8 * (cells + 16 * len(source.classes)) + 2 * texts
 
 
 class Versions:
@@ -82,6 +84,8 @@ class Versions:
         existing = self._connection.execute(same).scalar_one_or_none()
         if existing is not None:
             return self.get(model, str(existing)), False
+        if not source.derived:
+            raise Unavailable("the version with this content was deleted meanwhile; try again")
         highest = sa.select(sa.func.max(versions.c.number)).where(versions.c.model_id == owner.id)
         number = (self._connection.execute(highest).scalar_one() or 0) + 1
         insert = versions.insert().values(
@@ -98,6 +102,15 @@ class Versions:
             row = {"version_id": key[0], "name": name, "content": content}
             self._connection.execute(version_arrays.insert().values(row))
         return self.get(model, str(number)), True
+
+    def has(self, model: str, digest: str) -> bool:
+        """Whether a version of the model has this content."""
+        statement = (
+            sa.select(versions.c.id)
+            .join_from(versions, models)
+            .where(models.c.name == model, versions.c.digest == digest)
+        )
+        return self._connection.execute(statement).one_or_none() is not None
 
     def get(self, model: str, selector: str) -> VersionRecord:
         """The version, from the cache if it was loaded before; or ``NotFound``."""
@@ -131,6 +144,24 @@ class Versions:
             return None
         kept = self._arrays(record.id, ("labels", "posteriors"))
         return ValidationSet(kept["labels"].astype(np.intp), kept["posteriors"])
+
+    def trained(self, record: VersionRecord) -> dict[str, NDArray[Any]]:
+        """The arrays of the classifier that was trained for a version."""
+        prefix = trainings.PREFIX
+        statement = sa.select(version_arrays.c.name, version_arrays.c.content).where(
+            version_arrays.c.version_id == record.id, version_arrays.c.name.startswith(prefix)
+        )
+        rows = self._connection.execute(statement).all()
+        if not rows:
+            raise NotFound(f"version {record.number} of {record.model} was deleted")
+        return {name.removeprefix(prefix): arrays.decode(content) for name, content in rows}
+
+    def training_rows(self, record: VersionRecord) -> tuple[Floats, Codes]:
+        """The table and the labels that a version was trained on."""
+        kept = self._arrays(record.id, (trainings.ROWS, "labels"))
+        if not kept:
+            raise NotFound(f"version {record.number} of {record.model} was deleted")
+        return kept[trainings.ROWS], kept["labels"].astype(np.intp)
 
     def _resolve(self, model: str, selector: str) -> int:
         statement = (
@@ -169,6 +200,7 @@ class Versions:
             source=sources.from_json(row.derived, matrices),
             metadata=row.metadata,
             created_at=row.created_at,
+            training=row.derived.get("training"),
         )
 
     def _arrays(self, version_id: int, names: tuple[str, ...]) -> dict[str, NDArray[Any]]:

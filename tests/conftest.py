@@ -83,6 +83,14 @@ def database_url(request: pytest.FixtureRequest, workspace: Path) -> Iterator[st
 
 
 @pytest.fixture
+def sqlite_url(workspace: Path, sqlite_template: Path) -> str:
+    """A migrated, empty SQLite database."""
+    path = workspace / f"u{uuid4().hex}.db"
+    shutil.copy(sqlite_template, path)
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture
 def store(database_url: str) -> Iterator[Store]:
     """A store on each kind of database."""
     opened = Store(connect(database_url))

@@ -13,6 +13,7 @@ from app.api.context import (
     answer,
     problems,
 )
+from app.api.learners import LearnersDep
 from app.api.nulls import NullsDep
 from app.api.openapi import takes, takes_batch
 from app.api.payload import Body, accepted, require_json
@@ -58,6 +59,7 @@ def create_posteriors(
     request: Request,
     store: StoreDep,
     nulls: NullsDep,
+    learners: LearnersDep,
 ) -> Response:
     """Adjust rows to stated target priors or, without them, to the estimate of these rows."""
     media_type = accepted(request, (json.MEDIA_TYPE, npy.MEDIA_TYPE))
@@ -66,7 +68,7 @@ def create_posteriors(
     with store.read() as unit:
         record = unit.versions.get(name, version)
     source = record.source
-    batch = parse.batch(given, source)
+    batch = parse.batch(given, source, learners.of(record))
     target: Floats | None = None
     said: tuple[Warning, ...] = ()
     if given.target_priors is not None:
@@ -82,6 +84,7 @@ def create_posteriors(
         bayes=parse.bayes_options(given.options, source.classes),
         shift=ShiftOptions(**given.shift.model_dump()),
         only_if_shifted=given.adjust == "if-shifted",
+        refit=learners.of(record).refit(given.method, given.options, batch),
     )
     rows = adjust_batch(source, batch, target, asked, nulls.of(record), costs)
     warnings = (*said, *rows.warnings)
@@ -118,6 +121,7 @@ def create_shift_test(
     request: Request,
     store: StoreDep,
     nulls: NullsDep,
+    learners: LearnersDep,
 ) -> Response:
     """Test whether the priors have shifted; nothing is kept."""
     require_json(request)
@@ -125,7 +129,7 @@ def create_shift_test(
     given = parse.envelope(ShiftTestIn, content, text)
     with store.read() as unit:
         record = unit.versions.get(name, version)
-    batch = parse.batch(given, record.source)
+    batch = parse.batch(given, record.source, learners.of(record))
     asked = Asked(shift=ShiftOptions(**given.shift.model_dump()))
     result = compare_priors(record.source, batch, asked, nulls.of(record))
     return answer(
@@ -146,7 +150,12 @@ def create_shift_test(
     openapi_extra=takes_batch(RegionTestIn),
 )
 def create_region_test(
-    name: ModelName, version: Selector, payload: Body, request: Request, store: StoreDep
+    name: ModelName,
+    version: Selector,
+    payload: Body,
+    request: Request,
+    store: StoreDep,
+    learners: LearnersDep,
 ) -> Response:
     """Test whether stated priors lie in the likelihood-ratio region of a batch; nothing kept."""
     require_json(request)
@@ -155,7 +164,7 @@ def create_region_test(
     with store.read() as unit:
         record = unit.versions.get(name, version)
     source = record.source
-    batch = parse.batch(given, source)
+    batch = parse.batch(given, source, learners.of(record))
     priors, said = parse.stated_priors(given.priors, source.classes, "/priors", text)
     result = check_region(source, batch, priors, given.level)
     return answer(
@@ -182,7 +191,12 @@ def create_region_test(
     openapi_extra=takes(BiasAdjustmentIn),
 )
 def create_bias_adjustment(
-    name: ModelName, version: Selector, payload: Body, request: Request, store: StoreDep
+    name: ModelName,
+    version: Selector,
+    payload: Body,
+    request: Request,
+    store: StoreDep,
+    learners: LearnersDep,
 ) -> Response:
     """Adjust the intercepts of a softmax model to stated priors, or to the estimate of a batch."""
     require_json(request)
@@ -191,11 +205,13 @@ def create_bias_adjustment(
         record = unit.versions.get(name, version)
     source = record.source
     intercepts, reference = parse.intercepts(given, source.classes)
-    target, batch, said = parse.target_or_batch(given, source)
+    scoring = learners.of(record)
+    target, batch, said = parse.target_or_batch(given, source, scoring)
     asked = Asked(
         method=given.method,
         em=parse.em_options(given.options),
         bayes=parse.bayes_options(given.options, source.classes),
+        refit=scoring.refit(given.method, given.options, batch),
     )
     result = adjust_intercepts(source, intercepts, reference, target, batch, asked)
     return answer(

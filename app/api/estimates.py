@@ -19,6 +19,7 @@ from app.api.context import (
     problems,
 )
 from app.api.history import before, checked, identity
+from app.api.learners import LearnersDep
 from app.api.nulls import NullsDep
 from app.api.once import OnceDep
 from app.api.openapi import takes_batch
@@ -33,6 +34,7 @@ from app.estimation import (
     estimate,
 )
 from app.estimation import Request as Asked
+from app.estimation.request import Refit
 from models_store.estimates import Filter
 from models_store.records import VersionRecord
 from models_store.store import UnitOfWork
@@ -59,6 +61,7 @@ def create_estimate(
     once: OnceDep,
     store: StoreDep,
     nulls: NullsDep,
+    learners: LearnersDep,
     keep: bool = True,
 ) -> Response:
     """Estimate the class shares of the population that a batch comes from."""
@@ -70,8 +73,10 @@ def create_estimate(
     given = parse.envelope(EstimateIn, content, text)
     with store.read() as unit:
         record = unit.versions.get(name, version)
-    batch = parse.batch(given, record.source)
-    result = estimate(record.source, batch, _asked(given, record.source.classes), nulls.of(record))
+    batch = parse.batch(given, record.source, learners.of(record))
+    refit = learners.of(record).refit(given.method, given.options, batch)
+    asked = _asked(given, record.source.classes, refit)
+    result = estimate(record.source, batch, asked, nulls.of(record))
     shown = _estimate(record, given, result, uuid4().hex if keep else None)
     if not keep:
         return answer(_with_arrays(shown, result))
@@ -131,7 +136,7 @@ def get_estimate(id: Annotated[str, Path()], store: StoreDep) -> Response:
         return answer(unit.estimates.get(identity(id, "estimate")).content)
 
 
-def _asked(given: EstimateIn, names: tuple[str, ...]) -> Asked:
+def _asked(given: EstimateIn, names: tuple[str, ...], refit: Refit | None) -> Asked:
     return Asked(
         method=given.method,
         em=parse.em_options(given.options),
@@ -140,6 +145,7 @@ def _asked(given: EstimateIn, names: tuple[str, ...]) -> Asked:
         interval=IntervalOptions(**given.interval.model_dump()),
         trace="trace" in given.include,
         posteriors="posteriors" in given.include,
+        refit=refit,
     )
 
 

@@ -20,6 +20,7 @@ from app.api.context import (
     problems,
 )
 from app.api.history import before, identity
+from app.api.learners import LearnersDep, Scoring
 from app.api.nulls import Nulls, NullsDep
 from app.api.once import OnceDep
 from app.api.openapi import takes
@@ -59,6 +60,7 @@ def create_evaluation(
     once: OnceDep,
     store: StoreDep,
     nulls: NullsDep,
+    learners: LearnersDep,
 ) -> Response:
     """Compare an estimate, and the posteriors before and after adjusting, with the truth."""
     require_json(request)
@@ -76,7 +78,7 @@ def create_evaluation(
     if kept is not None:
         found = _of_kept(record, kept, given, labels)
     else:
-        found = _of_batch(record, given, labels, nulls)
+        found = _of_batch(record, given, labels, nulls, learners.of(record))
     shown = _shown(record, given.estimate, found)
 
     def work(unit: UnitOfWork) -> tuple[int, Response]:
@@ -146,9 +148,11 @@ def _of_kept(
     return found, content["method"], [WarningOut(**w) for w in content["warnings"]]
 
 
-def _of_batch(record: VersionRecord, given: EvaluationIn, labels: Codes, nulls: Nulls) -> Finding:
+def _of_batch(
+    record: VersionRecord, given: EvaluationIn, labels: Codes, nulls: Nulls, scoring: Scoring
+) -> Finding:
     """From the rows themselves, estimated now."""
-    batch = parse.batch(given, record.source)
+    batch = parse.batch(given, record.source, scoring)
     if batch.size != len(labels):
         raise InvalidInput.at("/labels", f"has {len(labels)} labels for {batch.size} rows")
     asked = Asked(
@@ -157,6 +161,7 @@ def _of_batch(record: VersionRecord, given: EvaluationIn, labels: Codes, nulls: 
         bayes=parse.bayes_options(given.options, record.source.classes),
         interval=IntervalOptions(**given.interval.model_dump()),
         posteriors=isinstance(batch, PosteriorBatch),
+        refit=scoring.refit(given.method, given.options, batch),
     )
     result = estimate(record.source, batch, asked, nulls.of(record))
     return evaluate(batch, result, labels), result.method, present.warnings(result.warnings)

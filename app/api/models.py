@@ -20,14 +20,14 @@ from app.api.context import (
     now,
     problems,
 )
+from app.api.learners import LearnersDep
 from app.api.once import OnceDep
 from app.api.openapi import takes
 from app.api.payload import Body, only
 from app.api.requests import NAME, AliasIn, ModelIn, ModelPatch
 from app.api.responses import AliasOut, ModelOut, ModelPage
-from models_store.errors import NotFound
-from models_store.sources import Prepared
-from models_store.store import UnitOfWork
+from models_store.errors import AlreadyExists, NotFound
+from models_store.store import Store, UnitOfWork
 
 router = APIRouter(prefix="/v1/models", tags=["models"])
 
@@ -55,7 +55,9 @@ def list_models(store: StoreDep, cursor: Cursor = None, limit: Limit = 50) -> Mo
     responses={201: {"model": ModelOut}, **problems(400, 409, 413, 415, 422, 503)},
     openapi_extra=takes(ModelIn),
 )
-def create_model(payload: Body, once: OnceDep, settings: SettingsDep) -> Response:
+def create_model(
+    payload: Body, once: OnceDep, settings: SettingsDep, store: StoreDep, learners: LearnersDep
+) -> Response:
     """Register a model; with ``source``, its version 1 in the same step."""
     content = payload.json()
     replayed = once.replay()
@@ -65,8 +67,9 @@ def create_model(payload: Body, once: OnceDep, settings: SettingsDep) -> Respons
     names = parse.classes(given.classes, settings.max_classes)
     prepared = None
     if given.source is not None:
-        source = parse.source(given.source, names, "/source")
-        prepared = Prepared.of(source, parse.derived(source, "/source"))
+        if given.source.training is not None:
+            _require_free(store, given.name)
+        prepared = learners.prepare(given.source, names, "/source")
 
     def work(unit: UnitOfWork) -> tuple[int, Response]:
         model = unit.models.create(given.name, given.kind, names, given.description, now())
@@ -164,3 +167,13 @@ def delete_alias(name: ModelName, alias: AliasName, store: StoreDep) -> None:
 def _check(alias: str) -> None:
     if re.fullmatch(NAME, alias) is None:
         raise NotFound(f"{alias[:80]!r} cannot be an alias; aliases match {NAME}")
+
+
+def _require_free(store: Store, name: str) -> None:
+    """``AlreadyExists`` before anything is fitted for a model that cannot be created."""
+    with store.read() as unit:
+        try:
+            unit.models.get(name)
+        except NotFound:
+            return
+    raise AlreadyExists(f"a model named {name} exists; choose another name")

@@ -1,7 +1,7 @@
 """From decoded JSON or NPY to the values that the core takes."""
 
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from pydantic import BaseModel
@@ -29,7 +29,7 @@ from app.core.warnings import Warning
 from app.estimation import Batch, BayesOptions, EmOptions, OutputBatch, PosteriorBatch, scored
 
 M = TypeVar("M", bound=BaseModel)
-COUNTS = ("posteriors", "predictions", "predicted_counts")
+COUNTS = ("posteriors", "predictions", "predicted_counts", "features")
 
 
 def envelope(shape: type[M], content: dict[str, Any], text: bool = False) -> M:
@@ -167,9 +167,16 @@ def _ordered(rows: Floats, order: list[int] | None) -> Floats:
     return rows if order is None else np.ascontiguousarray(rows[:, order])
 
 
-def batch(given: BatchIn, model: SourceModel) -> Batch:
+class Scores(Protocol):
+    """Scores features; whoever has the trained classifier implements it."""
+
+    def batch(self, values: Any, columns: Any) -> PosteriorBatch:
+        """Posteriors of rows of features."""
+
+
+def batch(given: BatchIn, model: SourceModel, scores: Scores) -> Batch:
     """The batch of an envelope, in the order of the model's classes or outputs."""
-    found = _rows(given, model)
+    found = _rows(given, model, scores)
     if not isinstance(given, LabelledBatchIn) or given.labels is None:
         return found
     if isinstance(found, OutputBatch) and found.codes is None:
@@ -181,14 +188,16 @@ def batch(given: BatchIn, model: SourceModel) -> Batch:
     return replace(found, labels=labels) if (labels >= 0).any() else found
 
 
-def _rows(given: BatchIn, model: SourceModel) -> Batch:
+def _rows(given: BatchIn, model: SourceModel, scores: Scores) -> Batch:
     named = [name for name in COUNTS if getattr(given, name) is not None]
     if len(named) != 1:
         found = " and ".join(named) or "none of them"
-        message = f"needs exactly one of posteriors, predictions and predicted_counts, has {found}"
+        message = f"needs exactly one of {', '.join(COUNTS)}, has {found}"
         raise InvalidInput.at("", f"the batch {message}")
     if given.posteriors is not None:
         return _posteriors(given, model)
+    if given.features is not None:
+        return scores.batch(given.features, given.columns)
     if given.columns is not None:
         raise InvalidInput.at("/columns", f"orders posteriors; {named[0]} has no columns")
     if given.predictions is not None:
@@ -273,14 +282,14 @@ def intercepts(given: BiasAdjustmentIn, names: tuple[str, ...]) -> tuple[Floats,
 
 
 def target_or_batch(
-    given: BiasAdjustmentIn, model: SourceModel
+    given: BiasAdjustmentIn, model: SourceModel, scores: Scores
 ) -> tuple[Floats | None, Batch | None, tuple[Warning, ...]]:
     """Stated target priors, or a batch to estimate them from: one of the two."""
     sent = [name for name in COUNTS if getattr(given, name) is not None]
     if (given.target_priors is None) == (not sent):
         raise InvalidInput.at("", "needs target_priors or a batch, one of the two")
     if given.target_priors is None:
-        return None, batch(given, model), ()
+        return None, batch(given, model, scores), ()
     target, said = stated_priors(given.target_priors, model.classes, "/target_priors")
     return target, None, said
 

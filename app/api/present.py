@@ -68,6 +68,7 @@ def version(record: VersionRecord) -> out.VersionOut:
             out.MethodOut(name=a.method, available=a.reason is None, reason=a.reason)
             for a in availability(source)
         ],
+        training=None if record.training is None else out.TrainingOut(**record.training),
         metadata=record.metadata,
         warnings=warnings(source.warnings),
     )

@@ -20,6 +20,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 
 from app.core.errors import Fault, InvalidInput, MethodUnavailable, pointer
+from app.training.process import TrainingBusy, TrainingStopped
 from models_store.errors import (
     AlreadyExists,
     IdempotencyConflict,
@@ -65,6 +66,8 @@ STATUS: Mapping[type[Exception], int] = {
     StillInUse: 409,
     TooLarge: 413,
     Unsupported: 415,
+    TrainingBusy: 503,
+    TrainingStopped: 503,
     Unavailable: 503,
 }
 CODE: Mapping[type[Exception], str] = {
@@ -78,6 +81,8 @@ CODE: Mapping[type[Exception], str] = {
     StillInUse: "still-in-use",
     TooLarge: "too-large",
     Unsupported: "unsupported-media-type",
+    TrainingBusy: "training-busy",
+    TrainingStopped: "training-stopped",
     Unavailable: "unavailable",
 }
 

@@ -15,6 +15,8 @@ from pydantic import (
     model_validator,
 )
 
+from app.core.learners.recipe import Learner, Missing
+
 NAME = r"^[a-z0-9][a-z0-9._-]{0,62}$"
 METADATA_BYTES = 16_384
 METADATA_DEPTH = 20
@@ -23,11 +25,14 @@ MOST_NAMES = 10_000
 
 _NUMBERS = {"type": "object", "additionalProperties": {"type": "number"}}
 _ROWS = {"type": "array", "items": {"type": "array", "items": {"type": "number"}}}
+_CELL = {"type": ["number", "string", "null"]}
+_CELLS = {"type": "array", "items": {"type": "array", "items": _CELL}}
 _STRINGS = {"type": "array", "items": {"type": "string"}}
 _SOME_STRINGS = {"type": "array", "items": {"type": ["string", "null"]}}
 
 ByName = Annotated[Any, WithJsonSchema(_NUMBERS)]
 Matrix = Annotated[Any, WithJsonSchema(_ROWS)]
+Table = Annotated[Any, WithJsonSchema(_CELLS)]
 Labels = Annotated[Any, WithJsonSchema(_STRINGS)]
 PartialLabels = Annotated[Any, WithJsonSchema(_SOME_STRINGS)]
 
@@ -127,10 +132,24 @@ class ValidationIn(In):
     columns: Labels | None = None
 
 
-class SourceIn(In):
-    """What is known of a classifier. At least priors, a confusion matrix or a validation set.
+class TrainingIn(In):
+    """Labelled rows to train a classifier on; null is a missing value."""
 
-    ``calibration``: of the validation set's posteriors, bcts if nothing is said.
+    features: Table
+    labels: Labels
+    feature_names: Annotated[Names | None, Field(min_length=1), at_most(1000)] = None
+    categorical: Annotated[Names, at_most(1000)] = Field(default_factory=list)
+    learner: Learner
+    parameters: Annotated[dict[str, Any], at_most(20)] = Field(default_factory=dict)
+    folds: Annotated[int, Field(ge=2, le=20)] = 5
+    missing: Missing = "refuse"
+    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
+
+
+class SourceIn(In):
+    """What is known of a classifier: priors, a confusion matrix, a validation set; or training.
+
+    ``calibration``: of the posteriors of validation or training, bcts if nothing is said.
     """
 
     class_counts: ByName | None = None
@@ -138,6 +157,7 @@ class SourceIn(In):
     confusion_matrix: Matrix | None = None
     outputs: Annotated[Names | None, Field(min_length=1), at_most(MOST_NAMES)] = None
     validation: ValidationIn | None = None
+    training: TrainingIn | None = None
     calibration: (
         Literal[
             "auto",
@@ -204,22 +224,25 @@ class ShiftIn(In):
 class OptionsIn(In):
     """When EM stops: mean absolute step below ``tolerance``, or ``max_iterations``.
 
-    Of bayes: the Dirichlet ``prior`` (α by class, 1 by default) and the ``seed``.
+    Of bayes: the Dirichlet ``prior`` (α by class, 1 by default) and the ``seed``. Of cde:
+    ``refit`` the classifier on costs, for features.
     """
 
     tolerance: Annotated[float, Field(gt=0, le=1)] = 1e-6
     max_iterations: Annotated[int, Field(ge=1, le=100_000)] = 1000
     prior: ByName | None = None
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
+    refit: bool = False
 
 
 class BatchIn(In):
-    """A batch: exactly one of posteriors, predictions and predicted_counts."""
+    """A batch: exactly one of posteriors, predictions, predicted_counts and features."""
 
     posteriors: Matrix | None = None
     columns: Labels | None = None
     predictions: Labels | None = None
     predicted_counts: ByName | None = None
+    features: Table | None = None
 
 
 class LabelledBatchIn(BatchIn):

@@ -81,6 +81,19 @@ class CalibrationOut(Out):
     report: CalibrationReportOut | None = None
 
 
+class TrainingOut(Out):
+    """How a version was trained in the service."""
+
+    learner: str
+    parameters: dict[str, Any]
+    feature_names: list[str]
+    categorical: list[str]
+    missing: Literal["refuse", "impute"]
+    rows: int
+    folds: int
+    seed: int
+
+
 class VersionOut(Out):
     """A version. ``priors``: of the training data; ``source_priors``: those in use."""
 
@@ -96,6 +109,7 @@ class VersionOut(Out):
     validation: ValidationOut | None
     calibration: CalibrationOut
     methods: list[MethodOut]
+    training: TrainingOut | None
     metadata: dict[str, Any]
     warnings: list[WarningOut]
 

@@ -17,13 +17,13 @@ from app.api.context import (
     now,
     problems,
 )
+from app.api.learners import LearnersDep
 from app.api.once import OnceDep
 from app.api.openapi import takes
 from app.api.payload import Body, only
 from app.api.requests import SourceIn, VersionIn
 from app.api.responses import ScorecardOut, VersionOut, VersionPage
 from app.core.errors import MethodUnavailable
-from models_store.sources import Prepared
 from models_store.store import UnitOfWork
 
 router = APIRouter(prefix="/v1/models/{name}/versions", tags=["versions"])
@@ -58,7 +58,9 @@ def list_versions(
     },
     openapi_extra=takes(VersionIn, SourceIn),
 )
-def create_version(name: ModelName, payload: Body, once: OnceDep, store: StoreDep) -> Response:
+def create_version(
+    name: ModelName, payload: Body, once: OnceDep, store: StoreDep, learners: LearnersDep
+) -> Response:
     """Register a source as the next version; the same content again is not a new version.
 
     The body is ``{"source": {…}}``, or the source itself.
@@ -73,8 +75,7 @@ def create_version(name: ModelName, payload: Body, once: OnceDep, store: StoreDe
         given, at = parse.envelope(SourceIn, content), ""
     with store.read() as unit:
         model = unit.models.get(name)
-    source = parse.source(given, model.classes, at)
-    prepared = Prepared.of(source, parse.derived(source, at))
+    prepared = learners.prepare(given, model.classes, at, name)
 
     def work(unit: UnitOfWork) -> tuple[int, Response]:
         record, new = unit.versions.register(name, prepared, given.metadata, now())

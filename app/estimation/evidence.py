@@ -42,6 +42,9 @@ class Evidence:
                 "renormalised",
                 f"{self.batch.renormalised} rows did not sum to 1 within 1e-6 and were rescaled",
             )
+        if isinstance(self.batch, PosteriorBatch):
+            for note in self.batch.notes:
+                self.warn(note.code, note.message)
 
     @property
     def said(self) -> tuple[Warning, ...]:

@@ -1,22 +1,31 @@
 """A batch, and what is asked of it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 from app.core.prevalence.arrays import Codes, Floats
+from app.core.prevalence.cde import CdeResult
 from app.core.prevalence.covariance import Of
+from app.core.warnings import Warning
+
+Refit = Callable[[], tuple[CdeResult, tuple[Warning, ...]]]
+"""cde by refitting the classifier on costs, and what to say of the fits."""
 
 
 @dataclass(frozen=True)
 class PosteriorBatch:
     """N rows of raw posteriors, checked; ``renormalised`` of them were rescaled.
 
-    ``labels``: of the N rows, -1 where unknown; None if none is known.
+    ``labels``: of the N rows, -1 where unknown; None if none is known. ``features``: the table that
+    they were scored from, where it was; ``notes``: what to say of it.
     """
 
     posteriors: Floats
     renormalised: int = 0
     labels: Codes | None = None
+    notes: tuple[Warning, ...] = ()
+    features: Floats | None = None
 
     @property
     def size(self) -> int:
@@ -83,7 +92,7 @@ class IntervalOptions:
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of a batch. ``interval`` None: no intervals."""
+    """What is asked of a batch. ``interval`` None: no intervals; ``refit``: of cde."""
 
     method: str = "auto"
     em: EmOptions = EmOptions()
@@ -93,3 +102,4 @@ class Request:
     trace: bool = False
     posteriors: bool = False
     only_if_shifted: bool = False
+    refit: Refit | None = None

@@ -145,7 +145,12 @@ def _cde(evidence: Evidence, request: Request) -> Solution:
     source = float(evidence.source[1])
     if not 0 < source < 1:
         raise MethodUnavailable("cde", "a class has a source prior of zero")
-    result = cde_iterate(evidence.rows[:, 1], source, request.em.max_iterations)
+    if request.refit is None:
+        result = cde_iterate(evidence.rows[:, 1], source, request.em.max_iterations)
+    else:
+        result, notes = request.refit()
+        for note in notes:
+            evidence.warn(note.code, note.message)
     evidence.warn(
         "not-fisher-consistent",
         "cde misses the truth even with perfect posteriors and many rows; prefer mle or acc-qp",
