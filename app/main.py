@@ -12,6 +12,7 @@ from app.api import (
     health,
     models,
     openapi,
+    parameters,
     problems,
     versions,
 )
@@ -55,6 +56,6 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.head = schema.head()
     problems.install(app)
     openapi.install(app)
-    for module in (health, models, versions, estimates, batches, evaluations):
+    for module in (health, models, versions, estimates, batches, parameters, evaluations):
         app.include_router(module.router)
     return app

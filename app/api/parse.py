@@ -7,6 +7,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from app.api.requests import (
+    AdjustedModelIn,
     BatchIn,
     BiasAdjustmentIn,
     LabelledBatchIn,
@@ -282,7 +283,7 @@ def intercepts(given: BiasAdjustmentIn, names: tuple[str, ...]) -> tuple[Floats,
 
 
 def target_or_batch(
-    given: BiasAdjustmentIn, model: SourceModel, scores: Scores
+    given: AdjustedModelIn, model: SourceModel, scores: Scores
 ) -> tuple[Floats | None, Batch | None, tuple[Warning, ...]]:
     """Stated target priors, or a batch to estimate them from: one of the two."""
     sent = [name for name in COUNTS if getattr(given, name) is not None]

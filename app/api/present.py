@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from app.api import responses as out
+from app.core.learners.linear import Linear
+from app.core.learners.trained import Trained
 from app.core.prevalence.arrays import Floats
 from app.core.prevalence.calibration import Isotonic, OneVersusRest, Quality, Report, Scaling
 from app.core.prevalence.measures import Brier
@@ -172,6 +174,48 @@ def _by_kind(card: Scorecard, score: Score) -> list[out.BatchScoreOut]:
         error = replace(score, errors=score.errors[these]).mean
         shown.append(out.BatchScoreOut(size=size, priors=priors, mean_absolute_error=error))
     return shown
+
+
+def parameters(record: VersionRecord, trained: Trained, fitted: Linear) -> out.ParametersOut:
+    """A softmax model; ``fitted``: as trained, or adjusted."""
+    assert record.training is not None
+    names = record.source.classes
+    return out.ParametersOut(
+        model=record.model,
+        version=record.number,
+        learner=record.training["learner"],
+        classes=list(names),
+        intercepts=by_class(names, fitted.intercepts),
+        columns=_columns(trained, fitted.weights.T.tolist()),
+        warnings=warnings(record.source.warnings),
+    )
+
+
+def _columns(trained: Trained, weights: list[list[float]]) -> list[out.ColumnOut]:
+    """Columns in their own order; ``weights``: of the encoded ones, numeric columns first."""
+    names, encoding = trained.columns.names, trained.encoding
+    shown: dict[int, out.ColumnOut] = {}
+    for position, j in enumerate(encoding.numeric.tolist()):
+        shown[j] = out.ColumnOut(
+            name=names[j],
+            fill=float(encoding.fill[j]),
+            centre=float(encoding.centre[position]),
+            scale=float(encoding.scale[position]),
+            weights=weights[position],
+        )
+    start = len(encoding.numeric)
+    for j, _ in encoding.categorical:
+        levels = trained.columns.levels[j]
+        shown[j] = out.ColumnOut(
+            name=names[j],
+            fill=levels[int(encoding.fill[j])],
+            levels=[
+                out.LevelOut(level=level, weights=weights[start + code])
+                for code, level in enumerate(levels)
+            ],
+        )
+        start += len(levels)
+    return [shown[j] for j in range(len(names))]
 
 
 def alias(record: AliasRecord) -> out.AliasOut:

@@ -276,14 +276,19 @@ class PosteriorsIn(LabelledBatchIn):
     shift: ShiftIn = ShiftIn()
 
 
-class BiasAdjustmentIn(LabelledBatchIn):
+class AdjustedModelIn(LabelledBatchIn):
+    """What to adjust a softmax model to: target_priors or a batch."""
+
+    target_priors: ByName | None = None
+    method: str = "auto"
+    options: OptionsIn = OptionsIn()
+
+
+class BiasAdjustmentIn(AdjustedModelIn):
     """Intercepts of a softmax model, and what to adjust them to: target_priors or a batch."""
 
     intercepts: ByName
     reference: str | None = None
-    target_priors: ByName | None = None
-    method: str = "auto"
-    options: OptionsIn = OptionsIn()
 
 
 class EvaluationIn(BatchIn):

@@ -316,6 +316,45 @@ class BiasAdjustmentOut(Out):
     warnings: list[WarningOut]
 
 
+class LevelOut(Out):
+    """A level of a categorical column, and what it adds to the score of each class."""
+
+    level: str | float
+    weights: list[float]
+
+
+class ColumnOut(Out):
+    """A column: ``fill`` stands for a missing value.
+
+    A number x adds weights · (x − centre) / scale to the scores; a level adds its weights, an
+    unknown one nothing.
+    """
+
+    name: str
+    fill: str | float
+    centre: float | None = None
+    scale: float | None = None
+    weights: list[float] | None = None
+    levels: list[LevelOut] | None = None
+
+
+class ParametersOut(Out):
+    """posteriors = softmax(intercepts + what the columns add); weights in the order of classes.
+
+    Adjusted to ``target_priors`` where those are there.
+    """
+
+    model: str
+    version: int
+    learner: str
+    classes: list[str]
+    method: str | None = None
+    target_priors: dict[str, float] | None = None
+    intercepts: dict[str, float]
+    columns: list[ColumnOut]
+    warnings: list[WarningOut]
+
+
 class ShiftTestOut(Out):
     """The shift results of a batch."""
 

@@ -185,6 +185,7 @@ class TestFeatures:
             "region-tests": {"priors": {"legit": 0.5, "fraud": 0.5}},
             "evaluations": {"labels": labels},
             "bias-adjustments": {"intercepts": {"legit": 0.0, "fraud": 1.0}},
+            "adjusted-models": {},
         }
         for path, content in more.items():
             answers = [

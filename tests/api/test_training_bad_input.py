@@ -318,7 +318,7 @@ def test_junk_batches_never_break_the_service(lasting: httpx.Client) -> None:
             content["columns"] = draw.choice(JUNK)
         if draw.random() < 0.3:
             content["options"] = {"refit": draw.choice([False, 0, "yes", None])}
-        path = draw.choice(["estimates?keep=false", "posteriors", "shift-tests"])
+        path = draw.choice(["estimates?keep=false", "posteriors", "shift-tests", "adjusted-models"])
         body = json.dumps(content)
         headers = {"content-type": "application/json"}
         answer = lasting.post(f"{trained}/{path}", content=body, headers=headers)
