@@ -21,7 +21,7 @@ def source(rows: int = 200) -> Source:
 def test_no_row_is_on_both_sides() -> None:
     given = source()
     assert given.validation is not None
-    first, second = scorecard._halves(given, given.validation, derive(given))
+    first, second = scorecard._halves(given, given.validation, derive(given), 3)
     for half, other in ((first, second), (second, first)):
         own = {float(row[1]) for row in half.watched.posteriors}
         drawn = {float(row[1]) for rows in half.pool for row in rows}
@@ -57,5 +57,6 @@ def test_time_ends_it_after_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_the_default_gives_way_beyond_doubt_only(errors: METHOD_ERRORS, chosen: str) -> None:
-    card = tuple(Score(name, np.array(values)) for name, values in errors)
+    """Three halves' means stand for all of them."""
+    card = tuple(Score(name, np.repeat(np.resize(values, 10), 4)) for name, values in errors)
     assert scorecard._choice(derive(source()), card)[0] == chosen

@@ -1,7 +1,8 @@
 """The scorecard of a version: every method on batches of known shares.
 
-The validation rows are split in two halves. One registers a version of its own, the other is
-resampled at priors drawn anew, so that no row is on both sides; then the halves change places.
+In every round the validation rows are split in two halves. One registers a version of its own,
+the other is resampled at priors drawn anew, so that no row is on both sides; then the halves
+change places.
 """
 
 from collections.abc import Iterator
@@ -33,10 +34,11 @@ MOST_WATCHED = 1_000
 """Rows on which em-stop counts precision here."""
 CANDIDATES: tuple[Method, ...] = ("mle", "acc-qp", "pacc-qp")
 """What ``auto`` may take: consistent, and with intervals."""
-BEYOND = 2.0
+BEYOND = 3.0
 WORTH = 0.05
 """A method replaces the default when it is better by more standard errors than ``BEYOND``, and by
-more than this share of the default's error."""
+more than this share of the default's error. The errors are those over the halves: batches of one
+half share what that half happens to hold."""
 ASKED = Request(em=EmOptions(max_iterations=200))
 
 
@@ -98,14 +100,13 @@ def _scorecard(
     source: Source, validation: ValidationSet, model: SourceModel, seed: int
 ) -> Scorecard:
     rng = np.random.default_rng(seed)
-    halves = _halves(source, validation, model)
     reasons = {method: _untried(method, model) for method in METHODS}
     tried = [method for method in METHODS if reasons[method] is None]
     errors: dict[Method, list[float]] = {method: [] for method in tried}
     changes: dict[Method, list[float]] = {method: [] for method in tried}
     drawn: list[tuple[int, str]] = []
     until, stopped = monotonic() + SECONDS, False
-    for trial in _trials(halves, rng):
+    for trial in _trials(source, validation, model, rng):
         if drawn and monotonic() > until:
             stopped = True
             break
@@ -121,8 +122,7 @@ def _scorecard(
     )
     chosen, reason = _choice(model, scores)
     sizes, priors = zip(*drawn, strict=True)
-    rows = sum(len(rows) for half in halves for rows in half.pool)
-    return Scorecard(seed, rows, sizes, priors, scores, chosen, reason, stopped)
+    return Scorecard(seed, len(validation.labels), sizes, priors, scores, chosen, reason, stopped)
 
 
 def _mean(changes: list[float]) -> float | None:
@@ -139,10 +139,12 @@ def _untried(method: Method, model: SourceModel) -> str | None:
     return refusal(method, own, nothing)
 
 
-def _halves(source: Source, validation: ValidationSet, model: SourceModel) -> tuple[_Half, _Half]:
+def _halves(
+    source: Source, validation: ValidationSet, model: SourceModel, seed: int
+) -> tuple[_Half, _Half]:
     """Both ways round, stratified; a stratified part of very many rows."""
     classes = len(model.classes)
-    folds = Folds.of(validation.labels, classes, most=2, rows=MOST_ROWS)
+    folds = Folds.of(validation.labels, classes, seed, most=2, rows=MOST_ROWS)
     assert folds is not None
     parts = []
     for f in range(2):
@@ -161,10 +163,12 @@ def _half(source: Source, model: SourceModel, own: ValidationSet, other: Validat
     return _Half(made, watched, pool)
 
 
-def _trials(halves: tuple[_Half, _Half], rng: np.random.Generator) -> Iterator[_Trial]:
-    classes = len(halves[0].pool)
+def _trials(
+    source: Source, validation: ValidationSet, model: SourceModel, rng: np.random.Generator
+) -> Iterator[_Trial]:
+    classes = len(model.classes)
     for _ in range(ROUNDS):
-        for half in halves:
+        for half in _halves(source, validation, model, int(rng.integers(2**31))):
             for size in SIZES:
                 for name in PRIORS:
                     even = name == "uniform"
@@ -203,8 +207,15 @@ def _brier(posteriors: Floats, labels: Codes) -> float:
     return float(total.mean()) / classes
 
 
+def _by_half(values: Floats) -> Floats:
+    """Means of the batches of one half each; what time cut off is left out."""
+    each = len(SIZES) * len(PRIORS)
+    whole = values[: len(values) // each * each]
+    return np.asarray(whole.reshape(-1, each).mean(axis=1))
+
+
 def _choice(model: SourceModel, scores: tuple[Score, ...]) -> tuple[str, str]:
-    """The default, unless a candidate is better beyond doubt; paired over the batches."""
+    """The default, unless a candidate is better beyond doubt; paired over the halves."""
     by_method = {
         score.method: score
         for score in scores
@@ -219,9 +230,11 @@ def _choice(model: SourceModel, scores: tuple[Score, ...]) -> tuple[str, str]:
         return usual, because
     best, least = usual, 0.0
     for name in CANDIDATES:
-        if name == usual or name not in by_method or len(by_method[name].errors) < 2:
+        if name == usual or name not in by_method:
             continue
-        gain = by_method[usual].errors - by_method[name].errors
+        gain = _by_half(by_method[usual].errors - by_method[name].errors)
+        if len(gain) < 2 * ROUNDS:
+            continue
         doubt = BEYOND * gain.std(ddof=1) / np.sqrt(len(gain))
         if gain.mean() > max(least, doubt, WORTH * by_method[usual].errors.mean()):
             best, least = name, float(gain.mean())
