@@ -136,10 +136,10 @@ def _boosting(
     )
     values = np.concatenate([n["value"] for n in nodes])
     baseline = np.ravel(learner._baseline_prediction)
-    outputs = np.array([k for k, _ in predictors], dtype=np.int32)
+    outputs = np.array([k for k, _ in predictors], dtype=np.intp)
     if len(learner.classes_) == 2:
         baseline, outputs = np.append(0.0, baseline), outputs + 1
-    return Boosting(trees, values, outputs.astype(np.int32), baseline)
+    return Boosting(trees, values, outputs, baseline)
 
 
 def _flat(
@@ -155,12 +155,12 @@ def _flat(
     moved = np.repeat(roots, sizes)
     own = np.arange(sizes.sum())
     end = np.concatenate(left) == -1
+    onward = [np.where(end, own, np.concatenate(side) + moved) for side in (right, left)]
     return Trees(
-        np.where(end, own, np.concatenate(left) + moved).astype(np.int32),
-        np.where(end, own, np.concatenate(right) + moved).astype(np.int32),
-        np.where(end, 0, np.concatenate(feature)).astype(np.int32),
+        np.stack(onward, axis=1).astype(np.intp),
+        np.where(end, 0, np.concatenate(feature)).astype(np.intp),
         np.where(end, 0.0, np.concatenate(threshold)),
-        roots.astype(np.int32),
+        roots.astype(np.intp),
         depth,
     )
 

@@ -77,15 +77,15 @@ def _fitted(arrays: Arrays) -> Fitted:
         named = (arrays[name] for name in ("log_priors", "means", "variances", "log_levels"))
         return GaussianBayes(*named)
     trees = Trees(
-        arrays["left"],
-        arrays["right"],
-        arrays["feature"],
+        arrays["children"].astype(np.intp),
+        arrays["feature"].astype(np.intp),
         arrays["threshold"],
-        arrays["roots"],
+        arrays["roots"].astype(np.intp),
         int(arrays["depth"][0]),
     )
     if "outputs" in arrays:
-        return Boosting(trees, arrays["values"], arrays["outputs"], arrays["baseline"])
+        outputs = arrays["outputs"].astype(np.intp)
+        return Boosting(trees, arrays["values"], outputs, arrays["baseline"])
     return Forest(trees, arrays["values"])
 
 

@@ -9,7 +9,7 @@ from scipy.special import softmax
 
 from app.core.prevalence.arrays import Codes, Floats
 
-AT_ONCE = 1 << 20
+AT_ONCE = 1 << 19
 """Rows × trees that are walked together."""
 
 
@@ -17,15 +17,15 @@ AT_ONCE = 1 << 20
 class Trees:
     """T trees over one list of nodes.
 
-    A row at node i goes to ``left[i]`` if x[feature[i]] <= threshold[i], else to ``right[i]``; a
-    leaf goes to itself. ``roots``: T nodes; ``depth``: steps after which every row is at a leaf.
+    A row at node i goes to ``children[i, 1]`` if x[feature[i]] <= threshold[i], else to
+    ``children[i, 0]``; a leaf goes to itself. ``roots``: T nodes; ``depth``: steps after which
+    every row is at a leaf.
     """
 
-    left: NDArray[np.int32]
-    right: NDArray[np.int32]
-    feature: NDArray[np.int32]
+    children: Codes
+    feature: Codes
     threshold: Floats
-    roots: NDArray[np.int32]
+    roots: Codes
     depth: int
 
     def leaves(self, encoded: NDArray[np.floating]) -> Iterator[tuple[slice, Codes]]:
@@ -33,22 +33,32 @@ class Trees:
         step = max(AT_ONCE // len(self.roots), 1)
         for start in range(0, len(encoded), step):
             rows = slice(start, min(start + step, len(encoded)))
-            block = encoded[rows]
-            across = np.arange(len(block))
-            node = np.repeat(self.roots[:, None], len(block), axis=1)
-            for _ in range(self.depth):
-                goes_left = block[across, self.feature[node]] <= self.threshold[node]
-                node = np.where(goes_left, self.left[node], self.right[node])
-            yield rows, node.astype(np.intp)
+            yield rows, self._walk(np.ascontiguousarray(encoded[rows]))
+
+    def _walk(self, block: NDArray[np.floating]) -> Codes:
+        """T × n leaves; those that have arrived are walked no further."""
+        children, cells = self.children.ravel(), block.ravel()
+        n, P = block.shape
+        first = np.tile(np.arange(n) * P, len(self.roots))
+        reached = np.repeat(self.roots, n)
+        moving, node = np.arange(len(reached)), reached
+        for _ in range(self.depth):
+            goes_left = cells.take(first.take(moving) + self.feature.take(node)) <= (
+                self.threshold.take(node)
+            )
+            node = children.take(2 * node + goes_left)
+            reached[moving] = node
+            inside = children.take(2 * node) != node
+            moving, node = moving[inside], node[inside]
+        return reached.reshape(len(self.roots), n)
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """The trees by name."""
         return {
-            "left": self.left,
-            "right": self.right,
-            "feature": self.feature,
+            "children": self.children.astype(np.int32),
+            "feature": self.feature.astype(np.int32),
             "threshold": self.threshold,
-            "roots": self.roots,
+            "roots": self.roots.astype(np.int32),
             "depth": np.array([self.depth]),
         }
 
@@ -87,7 +97,7 @@ class Boosting:
 
     trees: Trees
     values: Floats
-    outputs: NDArray[np.int32]
+    outputs: Codes
     baseline: Floats
 
     def posteriors(self, encoded: Floats) -> Floats:
@@ -103,6 +113,6 @@ class Boosting:
         return {
             **self.trees.arrays(),
             "values": self.values,
-            "outputs": self.outputs,
+            "outputs": self.outputs.astype(np.int32),
             "baseline": self.baseline,
         }
