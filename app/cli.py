@@ -32,16 +32,14 @@ def serve(
     log_level: Annotated[str, typer.Option(help="debug, info, warning, error")] = "info",
 ) -> None:
     """Serve the API; migrate first, with a command of its own."""
-    import uvicorn
     from threadpoolctl import threadpool_limits
 
+    from app import server
     from app.main import create_app
 
     # Requests compute in threads of their own; more inside each would only get in their way.
     threadpool_limits(1)
-    uvicorn.run(
-        create_app(), host=host, port=port, log_level=log_level, timeout_graceful_shutdown=20
-    )
+    server.run(create_app(), host, port, log_level)
 
 
 @cli.command()

@@ -3,6 +3,7 @@
 import socket
 import subprocess
 import time
+from pathlib import Path
 
 import httpx
 
@@ -27,3 +28,18 @@ def ready(base: str, process: "subprocess.Popen[bytes]") -> None:
             pass
         time.sleep(0.05)
     raise AssertionError("the server did not become ready")
+
+
+def runs(pid: int) -> bool:
+    """Whether a process runs; one that ended and waits to be collected does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process, or one of its threads, has started."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for task in tasks for child in task.read_text().split()]

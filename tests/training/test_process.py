@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +20,7 @@ from app.training.process import (
     TrainingTooLong,
 )
 from app.training.work import learn
+from tests.end_to_end.processes import runs
 from tests.training.data import training
 
 SLOW = training("random-forest", rows=4000, n_estimators=1000)
@@ -34,15 +34,6 @@ def running(trainer: Trainer) -> "subprocess.Popen[bytes]":
             return trainer._process
         time.sleep(0.01)
     raise AssertionError("no worker started")
-
-
-def alive(pid: int) -> bool:
-    """Whether it runs; one that ended and waits to be collected does not."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
@@ -147,11 +138,11 @@ def test_a_killed_service_leaves_no_worker() -> None:
     assert service.stdout is not None
     pid = int(service.stdout.readline())
     time.sleep(0.5)
-    assert alive(pid)
+    assert runs(pid)
     service.send_signal(signal.SIGKILL)
     service.wait()
     service.stdout.close()
-    wait_until(lambda: not alive(pid))
+    wait_until(lambda: not runs(pid))
 
 
 def test_the_worker_sees_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
