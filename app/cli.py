@@ -1,15 +1,22 @@
-"""priorshift serve | migrate | health | demo."""
+"""priorshift serve | migrate | keys | health | demo."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
+from app import access
 from app.settings import Settings
 from models_store import schema
 from models_store.engine import connect
 from models_store.errors import StoreError
+from models_store.records import AuditRecord
+from models_store.store import Store
 
 cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -23,6 +30,15 @@ def migrate() -> None:
     Console().print(f"database at revision {revision}")
 
 
+def _loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 @cli.command()
 def serve(
     host: Annotated[
@@ -30,6 +46,9 @@ def serve(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(envvar="PRIORSHIFT_PORT", help="Port to listen on")] = 8000,
     log_level: Annotated[str, typer.Option(help="debug, info, warning, error")] = "info",
+    allow_anonymous: Annotated[
+        bool, typer.Option(help="Listen beyond this machine without any key")
+    ] = False,
 ) -> None:
     """Serve the API; migrate first, with a command of its own."""
     from threadpoolctl import threadpool_limits
@@ -37,9 +56,78 @@ def serve(
     from app import server
     from app.main import create_app
 
+    app = create_app()
+    if not (_loopback(host) or allow_anonymous or app.state.gate.closed()):
+        raise ValueError(
+            f"{host} can be reached from elsewhere and there is no key: make one with priorshift "
+            "keys create --scope admin, or name PRIORSHIFT_ADMIN_KEY_FILE; or say "
+            "--allow-anonymous"
+        )
     # Requests compute in threads of their own; more inside each would only get in their way.
     threadpool_limits(1)
-    server.run(create_app(), host, port, log_level)
+    server.run(app, host, port, log_level)
+
+
+keys = typer.Typer(no_args_is_help=True, help="API keys, straight in the database.")
+cli.add_typer(keys, name="keys")
+
+
+@keys.command("create")
+def create_key(
+    scope: Annotated[list[str], typer.Option(help="read, estimate, register, admin; repeat")],
+    name: Annotated[str, typer.Option(help="Whose key it is")] = "admin",
+    model: Annotated[
+        list[str] | None, typer.Option(help="Restrict it to this model; repeat")
+    ] = None,
+    days: Annotated[int | None, typer.Option(min=1, help="Days until it expires")] = None,
+) -> None:
+    """Make a key and print it, alone, once."""
+    wrong = sorted(set(scope) - set(access.SCOPES))
+    if wrong:
+        raise ValueError(f"{', '.join(wrong)}: scopes are {', '.join(access.SCOPES)}")
+    expires_at = None if days is None else datetime.now(UTC) + timedelta(days=days)
+    settings = Settings()
+    with opened(settings) as store:
+        secret = access.Gate(store, settings).secret()
+        token, record = access.new_key(secret, name, scope, model or None, expires_at)
+        with store.write() as unit:
+            unit.keys.add(record)
+            unit.audit.add(_entry("keys create", record.id))
+    sys.stdout.write(token + "\n")
+
+
+@keys.command("list")
+def list_keys() -> None:
+    """Every key, newest first; never the keys themselves."""
+    with opened(Settings()) as store, store.read() as unit:
+        for record in unit.keys.list(None, 1000).items:
+            state = "" if record.opens(datetime.now(UTC)) else "  (revoked or expired)"
+            scopes, models = ",".join(record.scopes), ",".join(record.models or ["*"])
+            line = f"{record.id}  {record.prefix}…  {record.name}  {scopes}  {models}{state}\n"
+            sys.stdout.write(line)
+
+
+@keys.command("revoke")
+def revoke_key(key_id: Annotated[str, typer.Argument(help="The id, of keys list")]) -> None:
+    """Revoke a key; the service feels it within a second."""
+    with opened(Settings()) as store, store.write() as unit:
+        unit.keys.revoke(key_id, datetime.now(UTC))
+        unit.audit.add(_entry("keys revoke", key_id))
+
+
+def _entry(action: str, target: str) -> AuditRecord:
+    by = access.COMMAND_LINE.name
+    return AuditRecord(datetime.now(UTC), None, by, action, target, "local")
+
+
+@contextmanager
+def opened(settings: Settings) -> Iterator[Store]:
+    """The store of these settings, closed again."""
+    store = Store(connect(settings.database_url))
+    try:
+        yield store
+    finally:
+        store.close()
 
 
 @cli.command()

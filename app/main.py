@@ -5,15 +5,18 @@ from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
 
+from app.access import Gate
 from app.api import (
     batches,
     estimates,
     evaluations,
     health,
+    keys,
     models,
     openapi,
     parameters,
     problems,
+    rules,
     versions,
 )
 from app.api.learners import Learners
@@ -49,13 +52,18 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         lifespan=lifespan,
         redirect_slashes=False,
     )
+    gate = Gate(store, settings)
     app.state.settings = settings
+    app.state.gate = gate
     app.state.store = store
     app.state.nulls = Nulls(store)
     app.state.learners = learners
     app.state.head = schema.head()
     problems.install(app)
     openapi.install(app)
-    for module in (health, models, versions, estimates, batches, parameters, evaluations):
+    routes = list(app.router.routes)
+    for module in (health, models, versions, estimates, batches, parameters, evaluations, keys):
         app.include_router(module.router)
+        routes.extend(module.router.routes)
+    app.add_middleware(rules.Door, routes=rules.check(routes), gate=gate)
     return app

@@ -1,6 +1,8 @@
 """Configuration from the environment: PRIORSHIFT_*."""
 
-from pydantic import Field
+from pathlib import Path
+
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
@@ -9,6 +11,9 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="PRIORSHIFT_", frozen=True)
 
+    key_secret: SecretStr | None = None
+    key_secret_file: Path | None = None
+    admin_key_file: Path | None = None
     database_url: str = "sqlite:///priorshift.db"
     max_body_bytes: int = Field(128 * 1024 * 1024, ge=1024)
     max_classes: int = Field(1000, ge=1)

@@ -1,6 +1,6 @@
 """The history of estimates."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -15,13 +15,17 @@ from models_store.tables import estimate_segments, estimates, models, versions
 
 @dataclass(frozen=True)
 class Filter:
-    """Which estimates: of a model, a version, a time (since ≤ moment < until), segments."""
+    """Which estimates: of a model, a version, a time (since ≤ moment < until), segments.
+
+    Only of ``models``, None for all.
+    """
 
     model: str | None = None
     version: int | None = None
     since: datetime | None = None
     until: datetime | None = None
     segment: Mapping[str, str] = field(default_factory=dict)
+    models: Collection[str] | None = None
 
 
 class Estimates:
@@ -57,10 +61,10 @@ class Estimates:
         if labels:
             self._connection.execute(estimate_segments.insert(), labels)
 
-    def get(self, estimate_id: str) -> EstimateRecord:
-        """The estimate, or ``NotFound``."""
+    def get(self, estimate_id: str, only: Collection[str] | None = None) -> EstimateRecord:
+        """The estimate, or ``NotFound``; ``only`` of these models, None for all."""
         row = self._connection.execute(_SELECT.where(estimates.c.id == estimate_id)).one_or_none()
-        if row is None:
+        if row is None or (only is not None and row.model not in only):
             raise NotFound(f"there is no estimate {estimate_id}")
         return _record(row)
 
@@ -86,6 +90,8 @@ def _conditions(which: Filter) -> list[sa.ColumnElement[bool]]:
     conditions: list[sa.ColumnElement[bool]] = []
     if which.model is not None:
         conditions.append(models.c.name == which.model)
+    if which.models is not None:
+        conditions.append(models.c.name.in_(sorted(which.models)))
     if which.version is not None:
         conditions.append(versions.c.number == which.version)
     if which.since is not None:

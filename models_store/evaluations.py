@@ -1,5 +1,6 @@
 """What late truth said of estimates."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -14,11 +15,12 @@ from models_store.tables import evaluations, models, versions
 
 @dataclass(frozen=True)
 class EvaluationFilter:
-    """Which evaluations: of a model, a version, an estimate."""
+    """Which evaluations: of a model, a version, an estimate; only of ``models``, None for all."""
 
     model: str | None = None
     version: int | None = None
     estimate: str | None = None
+    models: Collection[str] | None = None
 
 
 class Evaluations:
@@ -43,11 +45,11 @@ class Evaluations:
         except sa.exc.IntegrityError:
             raise NotFound("the model was deleted meanwhile") from None
 
-    def get(self, evaluation_id: str) -> EvaluationRecord:
-        """The evaluation, or ``NotFound``."""
+    def get(self, evaluation_id: str, only: Collection[str] | None = None) -> EvaluationRecord:
+        """The evaluation, or ``NotFound``; ``only`` of these models, None for all."""
         statement = _SELECT.where(evaluations.c.id == evaluation_id)
         row = self._connection.execute(statement).one_or_none()
-        if row is None:
+        if row is None or (only is not None and row.model not in only):
             raise NotFound(f"there is no evaluation {evaluation_id}")
         return EvaluationRecord(row.id, row.created_at, row.content)
 
@@ -57,6 +59,8 @@ class Evaluations:
         """Evaluations that match, newest first, from the one before ``before``."""
         moment = evaluations.c.created_at
         statement = _SELECT.order_by(moment.desc(), evaluations.c.id.desc()).limit(limit + 1)
+        if which.models is not None:
+            statement = statement.where(models.c.name.in_(sorted(which.models)))
         if which.model is not None:
             statement = statement.where(models.c.name == which.model)
         if which.version is not None:
@@ -74,7 +78,7 @@ class Evaluations:
 
 
 _SELECT = (
-    sa.select(evaluations)
+    sa.select(evaluations, models.c.name.label("model"))
     .join_from(evaluations, versions)
     .join(models, models.c.id == versions.c.model_id)
 )

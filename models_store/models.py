@@ -1,6 +1,6 @@
 """Registered models."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -50,11 +50,15 @@ class Models:
             raise NotFound(f"there is no model named {name}")
         return self.get(name)
 
-    def list(self, after: str | None, limit: int) -> Page[ModelRecord]:
-        """Models by name, from the one after ``after``."""
+    def list(
+        self, after: str | None, limit: int, only: Collection[str] | None = None
+    ) -> Page[ModelRecord]:
+        """Models by name, from the one after ``after``; ``only`` these, None for all."""
         statement = _SELECT.order_by(models.c.name).limit(limit + 1)
         if after is not None:
             statement = statement.where(models.c.name > after)
+        if only is not None:
+            statement = statement.where(models.c.name.in_(sorted(only)))
         rows = self._connection.execute(statement).all()
         items = tuple(_record(row) for row in rows[:limit])
         return Page(items, (items[-1].name,) if len(rows) > limit else None)

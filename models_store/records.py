@@ -1,12 +1,15 @@
 """What the store gives back: frozen, and nothing of the database in it."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar
 
 from app.core.prevalence.source import SourceModel
 
 T = TypeVar("T")
+
+USE_GRAIN = timedelta(minutes=1)
+"""How exactly the last use of a key is kept."""
 
 
 @dataclass(frozen=True)
@@ -83,3 +86,43 @@ class Page(Generic[T]):
 
     items: tuple[T, ...]
     next: tuple[str, ...] | None
+
+
+@dataclass(frozen=True)
+class KeyRecord:
+    """An API key as it is kept: its first characters, and a keyed digest of the whole.
+
+    ``models``: names that it is restricted to, None for all.
+    """
+
+    id: str
+    prefix: str
+    digest: str
+    name: str
+    scopes: tuple[str, ...]
+    models: tuple[str, ...] | None
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+    last_used_at: datetime | None = None
+
+    def used_lately(self, now: datetime) -> bool:
+        """Whether the use that is on record is recent enough to stand."""
+        return self.last_used_at is not None and now - self.last_used_at < USE_GRAIN
+
+    def opens(self, now: datetime) -> bool:
+        """Whether it is neither revoked nor expired."""
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+
+@dataclass(frozen=True)
+class AuditRecord:
+    """A write: by which key (None: none, or no stored one), what, to what, from which address."""
+
+    at: datetime
+    key_id: str | None
+    key_name: str
+    action: str
+    target: str
+    address: str
+    id: int | None = None

@@ -7,11 +7,13 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
 from models_store.aliases import Aliases
+from models_store.audit import Audit
 from models_store.engine import WRITING
 from models_store.errors import Unavailable
 from models_store.estimates import Estimates
 from models_store.evaluations import Evaluations
 from models_store.idempotency import Idempotency
+from models_store.keys import Keys
 from models_store.models import Models
 from models_store.versions import VersionCache, Versions
 
@@ -26,6 +28,8 @@ class UnitOfWork:
         self.estimates = Estimates(connection)
         self.evaluations = Evaluations(connection)
         self.idempotency = Idempotency(connection)
+        self.keys = Keys(connection)
+        self.audit = Audit(connection)
 
 
 class Store:

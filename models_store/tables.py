@@ -117,6 +117,38 @@ evaluations = sa.Table(
     sa.Index(None, "estimate_id"),
 )
 
+api_keys = sa.Table(
+    "api_keys",
+    metadata,
+    sa.Column("id", sa.String(32), primary_key=True),
+    sa.Column("prefix", sa.String(8), nullable=False),
+    sa.Column("digest", sa.String(64), nullable=False),
+    sa.Column("name", sa.String(200), nullable=False),
+    sa.Column("scopes", sa.JSON, nullable=False),
+    sa.Column("models", sa.JSON(none_as_null=True), nullable=True),
+    sa.Column("created_at", UtcDateTime, nullable=False),
+    sa.Column("expires_at", UtcDateTime, nullable=True),
+    sa.Column("revoked_at", UtcDateTime, nullable=True),
+    sa.Column("last_used_at", UtcDateTime, nullable=True),
+    sa.Index(None, "prefix"),
+    sa.Index(None, "created_at", "id"),
+)
+
+audit = sa.Table(
+    "audit",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("at", UtcDateTime, nullable=False),
+    sa.Column("key_id", sa.String(32), nullable=True),
+    sa.Column("key_name", sa.String(200), nullable=False),
+    sa.Column("action", sa.String(100), nullable=False),
+    sa.Column("target", sa.String(512), nullable=False),
+    sa.Column("address", sa.String(64), nullable=False),
+    sa.Index(None, "at", "id"),
+    sa.Index(None, "key_id", "at", "id"),
+    sqlite_autoincrement=True,
+)
+
 idempotency = sa.Table(
     "idempotency",
     metadata,

@@ -32,14 +32,17 @@ def variables() -> dict[str, str]:
     return dict(part.split("=", 1) for part in block.group(1).split() if "=" in part)
 
 
-def test_the_entry_point_serves_as_in_the_image(database_url: str) -> None:
+def test_the_entry_point_serves_as_in_the_image(database_url: str, tmp_path: Path) -> None:
     port = free_port()
+    key = tmp_path / "admin-key"
+    key.write_text("k" * 64)
     environment = {
         **os.environ,
         **{k: v for k, v in variables().items() if k != "PATH"},
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "PRIORSHIFT_DATABASE_URL": database_url,
         "PRIORSHIFT_PORT": str(port),
+        "PRIORSHIFT_ADMIN_KEY_FILE": str(key),
     }
     entry = instruction("ENTRYPOINT")
     subprocess.run(
@@ -87,6 +90,14 @@ class TestCompose:
             "database": {"condition": "service_healthy"}
         }
         assert "healthcheck" in self.services["database"]
+
+    def test_the_app_gets_its_keys_as_files(self) -> None:
+        app = self.services["app"]
+        for name in app["secrets"]:
+            assert COMPOSE["secrets"][name]["file"] == f"./secrets/{name}"
+        files = {f"/run/secrets/{name}" for name in app["secrets"]}
+        assert files == {v for k, v in app["environment"].items() if k.endswith("_FILE")}
+        assert "/tmp" in app["tmpfs"]
 
     def test_only_the_app_is_published_and_on_loopback(self) -> None:
         published = {name: s["ports"] for name, s in self.services.items() if "ports" in s}

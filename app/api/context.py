@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Path, Query, Request
 from starlette.responses import JSONResponse
 
+from app.access import Gate
 from app.api.requests import NAME
 from app.api.responses import Out, ProblemOut
 from app.core.errors import InvalidInput
@@ -34,7 +35,13 @@ def _model_name(name: Annotated[str, Path(description="The model's name")]) -> s
     return name
 
 
+def _gate(request: Request) -> Gate:
+    gate: Gate = request.app.state.gate
+    return gate
+
+
 StoreDep = Annotated[Store, Depends(_store)]
+GateDep = Annotated[Gate, Depends(_gate)]
 SettingsDep = Annotated[Settings, Depends(_settings)]
 ModelName = Annotated[str, Depends(_model_name)]
 Selector = Annotated[str, Path(alias="version", description="A number, latest or @alias")]

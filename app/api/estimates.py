@@ -26,6 +26,7 @@ from app.api.openapi import takes_batch
 from app.api.payload import Body, only, refuse_unknown, require_json
 from app.api.requests import NAME, EstimateIn, SegmentKey, SegmentValue, Timestamp
 from app.api.responses import EstimateOut, EstimatePage
+from app.api.trail import CallerDep, seen
 from app.core.prevalence.arrays import Floats
 from app.estimation import (
     Estimate,
@@ -94,6 +95,7 @@ def create_estimate(
 def list_estimates(
     request: Request,
     store: StoreDep,
+    caller: CallerDep,
     model: Annotated[str | None, Query(pattern=NAME)] = None,
     version: Annotated[int | None, Query(ge=1, le=999_999_999)] = None,
     since: Annotated[str | None, Query(description="Earliest observed_at, inclusive")] = None,
@@ -116,9 +118,11 @@ def list_estimates(
         since=checked(Timestamp, since, "/query/since"),
         until=checked(Timestamp, until, "/query/until"),
         segment=checked(dict[SegmentKey, SegmentValue], segment, "/query/segment"),
+        models=caller.models,
     )
     with store.read() as unit:
         if model is not None:
+            seen(caller, model)
             unit.models.get(model)
         page = unit.estimates.list(which, before(cursor), limit)
     items = [record.content for record in page.items]
@@ -130,10 +134,11 @@ def list_estimates(
     responses={200: {"model": EstimateOut}, **problems(404, 422, 503)},
     dependencies=[only()],
 )
-def get_estimate(id: Annotated[str, Path()], store: StoreDep) -> Response:
+def get_estimate(id: Annotated[str, Path()], store: StoreDep, caller: CallerDep) -> Response:
     """A kept estimate."""
     with store.read() as unit:
-        return answer(unit.estimates.get(identity(id, "estimate")).content)
+        record = unit.estimates.get(identity(id, "estimate"), caller.models)
+        return answer(record.content)
 
 
 def _asked(given: EstimateIn, names: tuple[str, ...], refit: Refit | None) -> Asked:

@@ -27,6 +27,7 @@ from app.api.openapi import takes
 from app.api.payload import Body, only, require_json
 from app.api.requests import NAME, EvaluationIn
 from app.api.responses import EvaluationOut, EvaluationPage, WarningOut
+from app.api.trail import CallerDep, seen
 from app.api.wire import json
 from app.core.errors import InvalidInput
 from app.core.prevalence.arrays import Codes
@@ -73,7 +74,7 @@ def create_evaluation(
     with store.read() as unit:
         record = unit.versions.get(name, version)
         if given.estimate is not None:
-            kept = unit.estimates.get(given.estimate)
+            kept = unit.estimates.get(given.estimate, once.trail.caller.models)
     labels = json.codes(given.labels, record.source.classes, "/labels")
     if kept is not None:
         found = _of_kept(record, kept, given, labels)
@@ -98,6 +99,7 @@ def create_evaluation(
 )
 def list_evaluations(
     store: StoreDep,
+    caller: CallerDep,
     model: Annotated[str | None, Query(pattern=NAME)] = None,
     version: Annotated[int | None, Query(ge=1, le=999_999_999)] = None,
     estimate: Annotated[str | None, Query(pattern="^[0-9a-f]{32}$")] = None,
@@ -105,9 +107,10 @@ def list_evaluations(
     limit: Limit = 50,
 ) -> Response:
     """Kept evaluations, newest first."""
-    which = EvaluationFilter(model, version, estimate)
+    which = EvaluationFilter(model, version, estimate, caller.models)
     with store.read() as unit:
         if model is not None:
+            seen(caller, model)
             unit.models.get(model)
         page = unit.evaluations.list(which, before(cursor), limit)
     items = [record.content for record in page.items]
@@ -119,10 +122,11 @@ def list_evaluations(
     responses={200: {"model": EvaluationOut}, **problems(404, 422, 503)},
     dependencies=[only()],
 )
-def get_evaluation(id: Annotated[str, Path()], store: StoreDep) -> Response:
+def get_evaluation(id: Annotated[str, Path()], store: StoreDep, caller: CallerDep) -> Response:
     """A kept evaluation."""
     with store.read() as unit:
-        return answer(unit.evaluations.get(identity(id, "evaluation")).content)
+        record = unit.evaluations.get(identity(id, "evaluation"), caller.models)
+        return answer(record.content)
 
 
 def _of_kept(

@@ -32,6 +32,16 @@ def checked(shape: Any, value: Any, pointer: str) -> Any:
         raise InvalidInput.at(pointer, message) from None
 
 
+def before_number(cursor: str | None) -> tuple[datetime, int] | None:
+    """The same where things are numbered."""
+    place = decode_cursor(cursor, 2)
+    if place is None:
+        return None
+    if re.fullmatch("[0-9]{1,15}", place[1]) is None:
+        raise bad_cursor()
+    return checked(Timestamp, place[0], "/query/cursor"), int(place[1])
+
+
 def before(cursor: str | None) -> tuple[datetime, str] | None:
     """The moment and identity that a cursor stands for."""
     place = decode_cursor(cursor, 2)

@@ -24,8 +24,10 @@ from app.api.learners import LearnersDep
 from app.api.once import OnceDep
 from app.api.openapi import takes
 from app.api.payload import Body, only
+from app.api.problems import Forbidden
 from app.api.requests import NAME, AliasIn, ModelIn, ModelPatch
 from app.api.responses import AliasOut, ModelOut, ModelPage
+from app.api.trail import CallerDep, TrailDep
 from models_store.errors import AlreadyExists, NotFound
 from models_store.store import Store, UnitOfWork
 
@@ -38,13 +40,15 @@ router = APIRouter(prefix="/v1/models", tags=["models"])
     responses=problems(422, 503),
     dependencies=[only("cursor", "limit")],
 )
-def list_models(store: StoreDep, cursor: Cursor = None, limit: Limit = 50) -> ModelPage:
+def list_models(
+    store: StoreDep, caller: CallerDep, cursor: Cursor = None, limit: Limit = 50
+) -> ModelPage:
     """Models by name."""
     place = decode_cursor(cursor, 1)
     if place is not None and re.fullmatch(NAME, place[0]) is None:
         raise bad_cursor()
     with store.read() as unit:
-        page = unit.models.list(place[0] if place else None, limit)
+        page = unit.models.list(place[0] if place else None, limit, caller.models)
         items = [present.model(record, unit.aliases.of(record.name)) for record in page.items]
     return ModelPage(items=items, next_cursor=encode_cursor(page.next))
 
@@ -64,6 +68,8 @@ def create_model(
     if replayed is not None:
         return replayed
     given = parse.envelope(ModelIn, content)
+    if not once.trail.caller.sees(given.name):
+        raise Forbidden(f"this key is restricted to other models than {given.name}")
     names = parse.classes(given.classes, settings.max_classes)
     prepared = None
     if given.source is not None:
@@ -101,12 +107,13 @@ def get_model(name: ModelName, store: StoreDep) -> ModelOut:
     responses={200: {"model": ModelOut}, **problems(400, 404, 413, 415, 422, 503)},
     openapi_extra=takes(ModelPatch),
 )
-def change_model(name: ModelName, payload: Body, store: StoreDep) -> Response:
+def change_model(name: ModelName, payload: Body, store: StoreDep, trail: TrailDep) -> Response:
     """Change the description."""
     given = parse.envelope(ModelPatch, payload.json())
     with store.write() as unit:
         unit.models.lock(name)
         record = unit.models.describe(name, given.description, now())
+        trail.note(unit)
         return answer(present.model(record, unit.aliases.of(name)))
 
 
@@ -116,10 +123,11 @@ def change_model(name: ModelName, payload: Body, store: StoreDep) -> Response:
     responses=problems(404, 409, 422, 503),
     dependencies=[only("force")],
 )
-def delete_model(name: ModelName, store: StoreDep, force: bool = False) -> None:
+def delete_model(name: ModelName, store: StoreDep, trail: TrailDep, force: bool = False) -> None:
     """Delete a model and its versions; with ``force``, its estimates too."""
     with store.write() as unit:
         unit.models.delete(name, force)
+        trail.note(unit)
 
 
 AliasName = Annotated[str, Path(description="The alias, without @")]
@@ -143,12 +151,16 @@ def get_alias(name: ModelName, alias: AliasName, store: StoreDep) -> AliasOut:
     responses={200: {"model": AliasOut}, **problems(400, 404, 413, 415, 422, 503)},
     openapi_extra=takes(AliasIn),
 )
-def put_alias(name: ModelName, alias: AliasName, payload: Body, store: StoreDep) -> Response:
+def put_alias(
+    name: ModelName, alias: AliasName, payload: Body, store: StoreDep, trail: TrailDep
+) -> Response:
     """Point an alias to a version."""
     _check(alias)
     given = parse.envelope(AliasIn, payload.json())
     with store.write() as unit:
-        return answer(present.alias(unit.aliases.put(name, alias, given.version, now())))
+        record = unit.aliases.put(name, alias, given.version, now())
+        trail.note(unit)
+        return answer(present.alias(record))
 
 
 @router.delete(
@@ -157,11 +169,12 @@ def put_alias(name: ModelName, alias: AliasName, payload: Body, store: StoreDep)
     responses=problems(404, 422, 503),
     dependencies=[only()],
 )
-def delete_alias(name: ModelName, alias: AliasName, store: StoreDep) -> None:
+def delete_alias(name: ModelName, alias: AliasName, store: StoreDep, trail: TrailDep) -> None:
     """Remove an alias."""
     _check(alias)
     with store.write() as unit:
         unit.aliases.delete(name, alias)
+        trail.note(unit)
 
 
 def _check(alias: str) -> None:

@@ -10,12 +10,11 @@ from starlette.responses import Response
 
 from app.api.context import now
 from app.api.payload import Body
+from app.api.trail import Trail, TrailDep
 from app.core.errors import InvalidInput
 from models_store.errors import AlreadyAnswered, AlreadyExists
 from models_store.records import Answer
 from models_store.store import Store, UnitOfWork
-
-ANYONE = "anonymous"
 
 
 @dataclass(frozen=True)
@@ -26,20 +25,21 @@ class Once:
     route: str
     key: str | None
     body_hash: str
+    trail: Trail
 
     def replay(self) -> Response | None:
         """The answer that this key got before."""
         if self.key is None:
             return None
         with self.store.read() as unit:
-            found = unit.idempotency.find(ANYONE, self.route, self.key, self.body_hash, now())
+            found = unit.idempotency.find(self._owner, self.route, self.key, self.body_hash, now())
         if found is None:
             return None
         headers = {**found.headers, "Idempotency-Replayed": "true"}
         return Response(found.body, found.status, headers)
 
     def commit(self, work: Callable[[UnitOfWork], tuple[int, Response]]) -> Response:
-        """Run ``work`` in a transaction that also records its answer.
+        """Run ``work`` in a transaction that also records its answer, and leaves a trail.
 
         ``work`` gives the id of the model that it wrote for, and the answer. A concurrent
         request with the same key may win the race anywhere in it: then its answer is given.
@@ -47,6 +47,7 @@ class Once:
         try:
             with self.store.write() as unit:
                 model_id, response = work(unit)
+                self.trail.note(unit)
                 if self.key is not None:
                     self._record(unit, self.key, model_id, response)
                 return response
@@ -56,15 +57,20 @@ class Once:
                 raise
             return replayed
 
+    @property
+    def _owner(self) -> str:
+        return self.trail.caller.owner
+
     def _record(self, unit: UnitOfWork, key: str, model_id: int, response: Response) -> None:
         kept = {k: v for k, v in response.headers.items() if k != "content-length"}
         answer = Answer(response.status_code, kept, bytes(response.body))
-        unit.idempotency.add(ANYONE, self.route, key, self.body_hash, model_id, answer, now())
+        unit.idempotency.add(self._owner, self.route, key, self.body_hash, model_id, answer, now())
 
 
 def _once(
     request: Request,
     payload: Body,
+    trail: TrailDep,
     idempotency_key: Annotated[
         str | None,
         Header(max_length=255, description="The same key, the same answer, for 24 hours"),
@@ -79,7 +85,7 @@ def _once(
     state.update(payload.body)
     # The path as it came, percent-encoded: plain ASCII whatever it stands for.
     route = f"{request.method} {request.scope['raw_path'].decode('latin-1')}"
-    return Once(request.app.state.store, route, idempotency_key, state.hexdigest())
+    return Once(request.app.state.store, route, idempotency_key, state.hexdigest(), trail)
 
 
 OnceDep = Annotated[Once, Depends(_once)]

@@ -2,6 +2,7 @@
 
 ApiError             what only HTTP knows
 ├── Unparseable      400, the body cannot be read at all
+├── Forbidden        403, the key may not do this
 ├── NotAcceptable    406, no such answer format
 ├── TooLarge         413, over a limit
 └── Unsupported      415, no such request format
@@ -43,6 +44,10 @@ class Unparseable(ApiError):
     """The body cannot be read."""
 
 
+class Forbidden(ApiError):
+    """The key may not do this."""
+
+
 class NotAcceptable(ApiError):
     """The answer is not available in the format asked for."""
 
@@ -58,6 +63,7 @@ class Unsupported(ApiError):
 STATUS: Mapping[type[Exception], int] = {
     Unparseable: 400,
     ClientDisconnect: 400,
+    Forbidden: 403,
     NotFound: 404,
     NotAcceptable: 406,
     AlreadyExists: 409,
@@ -73,6 +79,7 @@ STATUS: Mapping[type[Exception], int] = {
 CODE: Mapping[type[Exception], str] = {
     Unparseable: "unparseable",
     ClientDisconnect: "client-disconnect",
+    Forbidden: "forbidden",
     NotFound: "not-found",
     NotAcceptable: "not-acceptable",
     AlreadyExists: "already-exists",

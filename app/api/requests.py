@@ -15,6 +15,7 @@ from pydantic import (
     model_validator,
 )
 
+from app.access import Scope
 from app.core.learners.recipe import Learner, Missing
 
 NAME = r"^[a-z0-9][a-z0-9._-]{0,62}$"
@@ -98,6 +99,12 @@ def at_most(limit: int) -> BeforeValidator:
         return value
 
     return BeforeValidator(check)
+
+
+def _unique(value: list[Any] | None) -> list[Any] | None:
+    if value is not None and len(set(value)) < len(value):
+        raise ValueError("repeats an item")
+    return value
 
 
 Text = Annotated[str, AfterValidator(storable)]
@@ -201,6 +208,17 @@ class AliasIn(In):
     """The version that an alias points to."""
 
     version: Annotated[int, Field(ge=1, le=999_999_999)]
+
+
+class KeyIn(In):
+    """A key to make. ``models``: the only models that exist for it; all where left out."""
+
+    name: Annotated[Text, Field(min_length=1, max_length=200)]
+    scopes: Annotated[list[Scope], Field(min_length=1), AfterValidator(_unique), at_most(4)]
+    models: Annotated[
+        list[Name] | None, Field(min_length=1), AfterValidator(_unique), at_most(1000)
+    ] = None
+    expires_at: Timestamp | None = None
 
 
 class IntervalIn(In):

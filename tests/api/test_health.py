@@ -12,7 +12,7 @@ def test_alive_ready_and_named(client: httpx.Client) -> None:
     assert client.get("/readyz").json() == {"status": "ready"}
     shown = client.get("/version").json()
     assert shown["name"] == "priorshift"
-    assert shown["schema_revision"] == "0002"
+    assert shown["schema_revision"] == "0003"
 
 
 def test_an_unmigrated_database_is_not_ready(database_url: str) -> None:
@@ -26,7 +26,7 @@ def test_an_unmigrated_database_is_not_ready(database_url: str) -> None:
         assert "priorshift migrate" in answer.json()["detail"]
         assert answer.headers["retry-after"]
     with engine.begin() as connection:
-        connection.execute(sa.text("UPDATE alembic_version SET version_num = '0002'"))
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '0003'"))
     engine.dispose()
 
 

@@ -1,0 +1,197 @@
+"""Who may call: API keys, scopes, and the gate that checks them.
+
+A key is 256 random bits, shown once. Kept are its first 8 characters and its HMAC-SHA256 under the
+server's secret, so that the database alone opens nothing.
+"""
+
+import hashlib
+import hmac
+import secrets
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from time import monotonic
+from typing import Literal, get_args
+from uuid import uuid4
+
+from app.settings import Settings
+from models_store.records import KeyRecord
+from models_store.store import Store
+
+Scope = Literal["read", "estimate", "register", "admin"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+PREFIX = 8
+SHORTEST_SECRET = 16
+SHORTEST_KEY = 32
+FRESH_SECONDS = 0.5
+"""How long a key that was looked up stands; a revocation is felt by then."""
+MOST_REMEMBERED = 1000
+
+
+class Unauthenticated(Exception):
+    """No key, or one that opens nothing; the message is for the caller."""
+
+
+class Misconfigured(ValueError):
+    """Keys cannot be used with these settings."""
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who calls. ``models``: the only models that exist for this caller, None for all."""
+
+    key_id: str | None
+    name: str
+    scopes: frozenset[str]
+    models: frozenset[str] | None = None
+
+    def may(self, scope: str) -> bool:
+        """Whether the scopes cover ``scope``; admin covers all."""
+        return scope in self.scopes or "admin" in self.scopes
+
+    def sees(self, model: str) -> bool:
+        """Whether the model exists for this caller."""
+        return self.models is None or model in self.models
+
+    @property
+    def owner(self) -> str:
+        """Whose idempotency keys these are."""
+        return self.key_id or self.name
+
+
+ANYONE = Caller(None, "anonymous", frozenset({"admin"}))
+KEY_FILE = Caller(None, "admin-key-file", frozenset({"admin"}))
+COMMAND_LINE = Caller(None, "command-line", frozenset({"admin"}))
+
+
+def secret_of(settings: Settings) -> bytes | None:
+    """The server's secret from the environment or its file; ``Misconfigured`` if it is short."""
+    text = settings.key_secret.get_secret_value() if settings.key_secret is not None else None
+    if settings.key_secret_file is not None:
+        text = settings.key_secret_file.read_text().strip()
+    if text is not None and len(text) < SHORTEST_SECRET:
+        raise Misconfigured(
+            f"PRIORSHIFT_KEY_SECRET must have at least {SHORTEST_SECRET} characters; "
+            "make one with: openssl rand -hex 32"
+        )
+    return None if text is None else text.encode()
+
+
+def new_key(
+    secret: bytes,
+    name: str,
+    scopes: Sequence[str],
+    models: Sequence[str] | None,
+    expires_at: datetime | None,
+) -> tuple[str, KeyRecord]:
+    """A key, to be shown once, and what is kept of it."""
+    token = secrets.token_urlsafe(32)
+    record = KeyRecord(
+        id=uuid4().hex,
+        prefix=token[:PREFIX],
+        digest=digest(secret, token),
+        name=name,
+        scopes=tuple(scopes),
+        models=None if models is None else tuple(models),
+        created_at=datetime.now(UTC),
+        expires_at=expires_at,
+    )
+    return token, record
+
+
+def digest(secret: bytes, token: str) -> str:
+    """HMAC-SHA256 of a key."""
+    return hmac.new(secret, token.encode(), hashlib.sha256).hexdigest()
+
+
+class Gate:
+    """Tells who a key belongs to. Looks into the database once per key and ``FRESH_SECONDS``.
+
+    Open to anyone while there is neither a stored key nor an admin key file.
+    """
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store = store
+        self._secret = secret_of(settings)
+        self._admin = _admin_key(settings)
+        self._remembered: dict[bytes, tuple[Caller | None, float]] = {}
+        self._keyed: tuple[bool, float] = (False, -FRESH_SECONDS)
+        self._lock = threading.Lock()
+
+    def secret(self) -> bytes:
+        """What keys are digested with; ``Misconfigured`` where there is none."""
+        if self._secret is None:
+            raise Misconfigured("set PRIORSHIFT_KEY_SECRET, or PRIORSHIFT_KEY_SECRET_FILE")
+        return self._secret
+
+    def remembered(self, token: str | None) -> Caller | None:
+        """Who calls, if that was looked up just now; never waits."""
+        known = self._remembered.get(_fingerprint(token))
+        if known is None or monotonic() - known[1] > FRESH_SECONDS:
+            return None
+        return known[0]
+
+    def caller(self, token: str | None) -> Caller:
+        """Who calls; ``Unauthenticated`` where the service has keys and this is none."""
+        found = self._known(token) if token is not None else None
+        if found is None and not self.closed():
+            found = ANYONE
+        with self._lock:
+            if len(self._remembered) >= MOST_REMEMBERED:
+                self._remembered.clear()
+            self._remembered[_fingerprint(token)] = (found, monotonic())
+        if found is None and token is None:
+            raise Unauthenticated("this service needs a key: Authorization: Bearer KEY")
+        if found is None:
+            raise Unauthenticated("this key opens nothing: it is unknown, expired or revoked")
+        return found
+
+    def closed(self) -> bool:
+        """Whether a key is needed."""
+        if self._admin is not None:
+            return True
+        keyed, since = self._keyed
+        if not keyed and monotonic() - since > FRESH_SECONDS:
+            with self._store.read() as unit:
+                keyed = unit.keys.any()
+            self._keyed = (keyed, monotonic())
+        return keyed
+
+    def _known(self, token: str) -> Caller | None:
+        if self._admin is not None and hmac.compare_digest(token.encode(), self._admin.encode()):
+            return KEY_FILE
+        if self._secret is None:
+            return None
+        now = datetime.now(UTC)
+        own = digest(self._secret, token)
+        with self._store.read() as unit:
+            candidates = unit.keys.starting(token[:PREFIX])
+        for record in candidates:
+            if hmac.compare_digest(own, record.digest) and record.opens(now):
+                self._note(record, now)
+                models = None if record.models is None else frozenset(record.models)
+                return Caller(record.id, record.name, frozenset(record.scopes), models)
+        return None
+
+    def _note(self, record: KeyRecord, now: datetime) -> None:
+        if record.used_lately(now):
+            return
+        with self._store.write() as unit:
+            unit.keys.used(record.id, now)
+
+
+def _fingerprint(token: str | None) -> bytes:
+    return b"" if token is None else hashlib.sha256(token.encode()).digest()
+
+
+def _admin_key(settings: Settings) -> str | None:
+    if settings.admin_key_file is None:
+        return None
+    key = settings.admin_key_file.read_text().strip()
+    if len(key) < SHORTEST_KEY or not key.isascii():
+        raise Misconfigured(
+            f"the file of PRIORSHIFT_ADMIN_KEY_FILE must hold at least {SHORTEST_KEY} plain "
+            "characters; make one with: openssl rand -hex 32"
+        )
+    return key

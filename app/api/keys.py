@@ -1,0 +1,143 @@
+"""API keys, for those who administer them, and the trail of writes."""
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+from starlette.responses import Response
+
+from app import access
+from app.api import parse
+from app.api.context import Cursor, GateDep, Limit, StoreDep, answer, encode_cursor, now, problems
+from app.api.history import IDENTITY, before, before_number, checked, identity
+from app.api.openapi import takes
+from app.api.payload import Body, only
+from app.api.requests import KeyIn, Timestamp
+from app.api.responses import AuditOut, AuditPage, KeyOut, KeyPage
+from app.api.trail import TrailDep
+from app.core.errors import InvalidInput, MethodUnavailable
+from models_store.audit import AuditFilter
+from models_store.records import AuditRecord, KeyRecord
+
+router = APIRouter(prefix="/v1", tags=["access"])
+KeyId = Annotated[str, Path(description="The id of the key, not the key")]
+
+
+@router.post(
+    "/api-keys",
+    status_code=201,
+    responses={201: {"model": KeyOut}, **problems(400, 401, 403, 409, 413, 415, 422, 503)},
+    openapi_extra=takes(KeyIn),
+)
+def create_key(payload: Body, gate: GateDep, store: StoreDep, trail: TrailDep) -> Response:
+    """Make a key. The answer shows it, and nothing ever shows it again."""
+    given = parse.envelope(KeyIn, payload.json())
+    _require_future(given.expires_at)
+    try:
+        secret = gate.secret()
+    except access.Misconfigured as error:
+        raise MethodUnavailable("making keys", str(error)) from None
+    token, record = access.new_key(secret, given.name, given.scopes, given.models, given.expires_at)
+    with store.write() as unit:
+        unit.keys.add(record)
+        trail.note(unit)
+    shown = _key(record)
+    shown.key = token
+    return answer(
+        shown, 201, {"Location": f"/v1/api-keys/{record.id}", "Cache-Control": "no-store"}
+    )
+
+
+@router.get(
+    "/api-keys",
+    response_model=KeyPage,
+    responses=problems(401, 403, 422, 503),
+    dependencies=[only("cursor", "limit")],
+)
+def list_keys(store: StoreDep, cursor: Cursor = None, limit: Limit = 50) -> KeyPage:
+    """Keys, newest first."""
+    with store.read() as unit:
+        page = unit.keys.list(before(cursor), limit)
+    items = [_key(record) for record in page.items]
+    return KeyPage(items=items, next_cursor=encode_cursor(page.next))
+
+
+@router.get(
+    "/api-keys/{id}",
+    response_model=KeyOut,
+    responses=problems(401, 403, 404, 422, 503),
+    dependencies=[only()],
+)
+def get_key(id: KeyId, store: StoreDep) -> KeyOut:
+    """What is kept of a key."""
+    with store.read() as unit:
+        return _key(unit.keys.get(identity(id, "API key")))
+
+
+@router.delete(
+    "/api-keys/{id}",
+    status_code=204,
+    responses=problems(401, 403, 404, 422, 503),
+    dependencies=[only()],
+)
+def revoke_key(id: KeyId, store: StoreDep, trail: TrailDep) -> None:
+    """Revoke a key; it stays in the list."""
+    with store.write() as unit:
+        unit.keys.revoke(identity(id, "API key"), now())
+        trail.note(unit)
+
+
+@router.get(
+    "/audit",
+    response_model=AuditPage,
+    responses=problems(401, 403, 422, 503),
+    dependencies=[only("key", "since", "until", "cursor", "limit")],
+)
+def list_audit(
+    store: StoreDep,
+    key: Annotated[str | None, Query(pattern=f"^{IDENTITY}$")] = None,
+    since: Annotated[str | None, Query(description="Earliest time, inclusive")] = None,
+    until: Annotated[str | None, Query(description="Latest time, exclusive")] = None,
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> AuditPage:
+    """Writes, newest first: who, what, when, from where."""
+    which = AuditFilter(
+        key,
+        checked(Timestamp, since, "/query/since"),
+        checked(Timestamp, until, "/query/until"),
+    )
+    with store.read() as unit:
+        page = unit.audit.list(which, before_number(cursor), limit)
+    items = [_entry(record) for record in page.items]
+    return AuditPage(items=items, next_cursor=encode_cursor(page.next))
+
+
+def _require_future(expires_at: datetime | None) -> None:
+    if expires_at is not None and expires_at <= now():
+        raise InvalidInput.at("/expires_at", "lies in the past")
+
+
+def _key(record: KeyRecord) -> KeyOut:
+    return KeyOut(
+        id=record.id,
+        prefix=record.prefix,
+        name=record.name,
+        scopes=list(record.scopes),
+        models=None if record.models is None else list(record.models),
+        created_at=record.created_at,
+        expires_at=record.expires_at,
+        revoked_at=record.revoked_at,
+        last_used_at=record.last_used_at,
+    )
+
+
+def _entry(record: AuditRecord) -> AuditOut:
+    return AuditOut(
+        at=record.at,
+        key_id=record.key_id,
+        key_name=record.key_name,
+        action=record.action,
+        target=record.target,
+        address=record.address,
+    )

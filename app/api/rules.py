@@ -1,0 +1,132 @@
+"""Which scope every route needs, in one table, and the door that applies it."""
+
+from collections.abc import Mapping, Sequence
+
+from anyio.to_thread import run_sync
+from fastapi import Request
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from app.access import Caller, Gate, Unauthenticated
+from app.api.problems import problem
+from models_store.errors import Unavailable
+
+VERSION = "/v1/models/{name}/versions/{version}"
+OPEN = None
+RULES: Mapping[tuple[str, str], str | None] = {
+    ("GET", "/livez"): OPEN,
+    ("GET", "/readyz"): OPEN,
+    ("GET", "/version"): OPEN,
+    ("GET", "/openapi.json"): "read",
+    ("GET", "/docs"): "read",
+    ("GET", "/docs/oauth2-redirect"): "read",
+    ("GET", "/redoc"): "read",
+    ("GET", "/v1/models"): "read",
+    ("POST", "/v1/models"): "register",
+    ("GET", "/v1/models/{name}"): "read",
+    ("PATCH", "/v1/models/{name}"): "register",
+    ("DELETE", "/v1/models/{name}"): "register",
+    ("GET", "/v1/models/{name}/aliases/{alias}"): "read",
+    ("PUT", "/v1/models/{name}/aliases/{alias}"): "register",
+    ("DELETE", "/v1/models/{name}/aliases/{alias}"): "register",
+    ("GET", "/v1/models/{name}/versions"): "read",
+    ("POST", "/v1/models/{name}/versions"): "register",
+    ("GET", VERSION): "read",
+    ("GET", f"{VERSION}/scorecard"): "read",
+    ("GET", f"{VERSION}/parameters"): "read",
+    ("POST", f"{VERSION}/estimates"): "estimate",
+    ("POST", f"{VERSION}/posteriors"): "estimate",
+    ("POST", f"{VERSION}/shift-tests"): "estimate",
+    ("POST", f"{VERSION}/region-tests"): "estimate",
+    ("POST", f"{VERSION}/bias-adjustments"): "estimate",
+    ("POST", f"{VERSION}/adjusted-models"): "estimate",
+    ("POST", f"{VERSION}/evaluations"): "estimate",
+    ("GET", "/v1/estimates"): "read",
+    ("GET", "/v1/estimates/{id}"): "read",
+    ("GET", "/v1/evaluations"): "read",
+    ("GET", "/v1/evaluations/{id}"): "read",
+    ("GET", "/v1/api-keys"): "admin",
+    ("POST", "/v1/api-keys"): "admin",
+    ("GET", "/v1/api-keys/{id}"): "admin",
+    ("DELETE", "/v1/api-keys/{id}"): "admin",
+    ("GET", "/v1/audit"): "admin",
+}
+
+
+class RouteWithoutRule(RuntimeError):
+    """A route that nobody decided upon, or a rule without a route."""
+
+
+def check(routes: Sequence[BaseRoute]) -> list[Route]:
+    """The routes themselves, if each has a rule, and every rule a route."""
+    plain = [route for route in routes if isinstance(route, Route)]
+    served = {(method, r.path) for r in plain for method in r.methods or () if method != "HEAD"}
+    wrong = served ^ set(RULES)
+    if wrong or len(plain) < len(routes):
+        raise RouteWithoutRule(f"routes and rules differ: {sorted(wrong)}")
+    return plain
+
+
+class Door:
+    """Lets a request in, before its body is read, if its key may do what the route does."""
+
+    def __init__(self, app: ASGIApp, routes: list[Route], gate: Gate) -> None:
+        self.app = app
+        self._routes = routes
+        self._gate = gate
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        refused = await self._refused(scope)
+        if refused is None:
+            await self.app(scope, receive, send)
+        else:
+            await refused(scope, receive, send)
+
+    async def _refused(self, scope: Scope) -> Response | None:
+        """Why the request may not go on; None if it may, the caller being noted in its scope."""
+        request = Request(scope)
+        rule, parameters = self._rule(scope)
+        if rule is OPEN:
+            return None
+        try:
+            caller = await self._caller(_token(scope))
+        except Unauthenticated as error:
+            headers = {"WWW-Authenticate": "Bearer"}
+            return problem(request, 401, "unauthenticated", str(error), headers)
+        except Unavailable as error:
+            return problem(request, 503, "unavailable", str(error), {"Retry-After": "1"})
+        scope["caller"] = caller
+        if not caller.may(rule):
+            return problem(request, 403, "forbidden", f"this key lacks the scope {rule}")
+        name = parameters.get("name")
+        if name is not None and not caller.sees(name):
+            return problem(request, 404, "not-found", f"there is no model named {name[:80]}")
+        return None
+
+    async def _caller(self, token: str | None) -> Caller:
+        known = self._gate.remembered(token)
+        return known if known is not None else await run_sync(self._gate.caller, token)
+
+    def _rule(self, scope: Scope) -> tuple[str | None, Mapping[str, str]]:
+        """The scope that is needed; addresses that nobody serves need none, and say so."""
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        for route in self._routes:
+            match = route.path_regex.match(scope["path"])
+            if match is not None and method in (route.methods or ()):
+                return RULES[method, route.path], match.groupdict()
+        return OPEN, {}
+
+
+def _token(scope: Scope) -> str | None:
+    """The key of an Authorization header; None without one, "" for any other scheme."""
+    header = Headers(scope=scope).get("authorization")
+    if header is None:
+        return None
+    scheme, _, token = header.partition(" ")
+    return token.strip() if scheme.lower() == "bearer" and token.isascii() else ""

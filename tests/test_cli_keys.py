@@ -1,0 +1,75 @@
+"""Keys from the command line, and where the service refuses to listen."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.end_to_end.processes import free_port, ready
+
+PRIORSHIFT = [sys.executable, "-m", "app.cli"]
+
+
+def environment(url: str, **more: str) -> dict[str, str]:
+    return {**os.environ, "PRIORSHIFT_DATABASE_URL": url, **more}
+
+
+def run(given: dict[str, str], *words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [*PRIORSHIFT, *words], env=given, capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+def test_the_first_key_comes_from_the_command_line(sqlite_url: str, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("0123456789abcdef0123456789abcdef\n")
+    given = environment(sqlite_url, PRIORSHIFT_KEY_SECRET_FILE=str(secret))
+    refused = run(given, "serve", "--host", "0.0.0.0", "--port", str(free_port()))
+    assert refused.returncode == 2
+    assert "--allow-anonymous" in refused.stderr
+    made = run(given, "keys", "create", "--scope", "admin", "--name", "ops", "--days", "1")
+    assert made.returncode == 0, made.stderr
+    key = made.stdout.strip()
+    assert len(key) == 43
+    listed = run(given, "keys", "list").stdout
+    assert f"{key[:8]}…  ops  admin  *" in listed
+    assert key not in listed
+    port = free_port()
+    process = subprocess.Popen(
+        [*PRIORSHIFT, "serve", "--host", "0.0.0.0", "--port", str(port)],
+        env=given,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    base = f"http://127.0.0.1:{port}"
+    try:
+        ready(base, process)
+        headers = {"Authorization": f"Bearer {key}"}
+        assert httpx.get(f"{base}/v1/models").status_code == 401
+        assert httpx.get(f"{base}/v1/models", headers=headers).status_code == 200
+        entries = httpx.get(f"{base}/v1/audit", headers=headers).json()["items"]
+        assert [(e["action"], e["key_name"]) for e in entries] == [("keys create", "command-line")]
+        assert run(given, "keys", "revoke", listed.split()[0]).returncode == 0
+        httpx.get(f"{base}/livez")
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+    assert "revoked" in run(given, "keys", "list").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["keys", "create", "--scope", "write"], "scopes are read, estimate, register, admin"),
+        (["keys", "create", "--scope", "admin"], "PRIORSHIFT_KEY_SECRET"),
+        (["keys", "revoke", "nothing"], "there is no API key"),
+    ],
+)
+def test_mistakes_are_one_line(sqlite_url: str, words: list[str], told: str) -> None:
+    found = run(environment(sqlite_url), *words)
+    assert found.returncode == 2
+    assert told in " ".join(found.stderr.split())
+    assert "Traceback" not in found.stderr
