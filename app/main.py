@@ -21,6 +21,7 @@ from app.api import (
 )
 from app.api.learners import Learners
 from app.api.nulls import Nulls
+from app.api.pool import Pool
 from app.release import RELEASE
 from app.settings import Settings
 from app.training.process import Trainer
@@ -55,6 +56,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     gate = Gate(store, settings)
     app.state.settings = settings
     app.state.gate = gate
+    app.state.pool = Pool(settings)
     app.state.store = store
     app.state.nulls = Nulls(store)
     app.state.learners = learners

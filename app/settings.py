@@ -16,6 +16,15 @@ class Settings(BaseSettings):
     admin_key_file: Path | None = None
     database_url: str = "sqlite:///priorshift.db"
     max_body_bytes: int = Field(128 * 1024 * 1024, ge=1024)
+    max_inflated_bytes: int = Field(128 * 1024 * 1024, ge=1024)
+    max_held_bytes: int = Field(512 * 1024 * 1024, ge=1024)
+    max_rows: int = Field(5_000_000, ge=1)
+    body_seconds: float = Field(120.0, gt=0)
+    request_seconds: float = Field(30.0, gt=0)
+    large_body_bytes: int = Field(1024 * 1024, ge=0)
+    large_slots: int = Field(2, ge=1)
+    small_slots: int = Field(16, ge=1)
+    queue: int = Field(64, ge=0)
     max_classes: int = Field(1000, ge=1)
     version_cache_bytes: int = Field(64 * 1024 * 1024, ge=0)
     database_pool_size: int = Field(10, ge=1)

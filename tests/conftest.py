@@ -17,6 +17,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from app.main import create_app
+from app.server import configuration
 from app.settings import Settings
 from models_store import schema
 from models_store.engine import connect
@@ -101,7 +102,7 @@ def store(database_url: str) -> Iterator[Store]:
 @contextmanager
 def served(app: FastAPI) -> Iterator[httpx.Client]:
     """A client of a real server in this process, on a free port."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="on"))
+    server = uvicorn.Server(configuration(app, port=0, log_level="error", lifespan="on"))
     thread = threading.Thread(target=server.run)
     thread.start()
     try:

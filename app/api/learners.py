@@ -14,6 +14,7 @@ from app.api import training as given_training
 from app.api.requests import OptionsIn, SourceIn
 from app.api.wire import json
 from app.api.wire.table import table
+from app.core import budget
 from app.core.errors import InvalidInput, MethodUnavailable
 from app.core.learners import columns as features
 from app.core.learners.recipe import Recipe
@@ -71,6 +72,7 @@ class Learners:
                 if self._known(model, digest):
                     return Prepared.known(digest)
                 learnt = self._trainer.learn(asked)
+                budget.renew()
         except (TrainingRefused, TrainingTooLong) as error:
             raise InvalidInput.at(f"{at}/training", str(error)) from None
         posteriors = probability_rows(learnt.posteriors, f"{at}/training").values
@@ -107,6 +109,7 @@ class Learners:
         try:
             with self._trainer.turn():
                 found = self._trainer.refit(training, batch.features, steps)
+                budget.renew()
         except (TrainingRefused, TrainingTooLong) as error:
             raise InvalidInput.at("/options/refit", str(error)) from None
         return found.result, _unconverged(found.short, found.fits)

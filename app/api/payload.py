@@ -1,29 +1,39 @@
 """The body of a request: read within the limit, decoded by its media type."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+import numpy as np
+from anyio.to_thread import run_sync
 from fastapi import Depends, Request
 
-from app.api.problems import NotAcceptable, TooLarge, Unsupported
+from app.api.pool import Pool
+from app.api.problems import NotAcceptable, TooLarge, TooSlow, Unsupported
 from app.api.wire import json, npy
+from app.api.wire.encoding import ENCODINGS, Inflate
+from app.core import budget
 from app.core.errors import Faults, InvalidInput, pointer
+from app.settings import Settings
 
 
 @dataclass(frozen=True)
 class Payload:
     """Raw bytes, their media type, and the query parameters in order."""
 
-    body: bytes
+    body: bytes | bytearray
     media_type: str
     query: tuple[tuple[str, str], ...]
+    max_rows: int = 5_000_000
 
     def json(self, query: Sequence[str] = ()) -> dict[str, Any]:
         """The body as a JSON object; no query parameters but those named are taken."""
         self._require(json.MEDIA_TYPE)
         self.only_query(query)
-        return json.decode(self.body)
+        content = json.decode(self.body)
+        _require_rows(content, self.max_rows)
+        return content
 
     def batch(self, query: Sequence[str] = ()) -> tuple[dict[str, Any], bool]:
         """A batch envelope, and whether its scalars are text from the query (NPY).
@@ -38,6 +48,7 @@ class Payload:
         if "posteriors" in envelope:
             raise InvalidInput.at("/posteriors", "is the body; do not repeat it in the query")
         envelope["posteriors"] = npy.decode(self.body)
+        _require_rows(envelope, self.max_rows)
         return envelope, True
 
     def only_query(self, names: Sequence[str]) -> None:
@@ -49,6 +60,17 @@ class Payload:
             shown = (self.media_type or "none")[:100]
             taken = " and ".join(media_types)
             raise Unsupported(f"the content type is {shown}; this address accepts {taken}")
+
+
+def _require_rows(content: dict[str, Any], most: int, at: str = "") -> None:
+    """``InvalidInput`` for lists and arrays of more than ``most`` rows, wherever they stand."""
+    for name, value in content.items():
+        place = at + pointer(name)
+        if isinstance(value, dict):
+            _require_rows(value, most, place)
+        elif isinstance(value, list | np.ndarray) and len(value) > most:
+            message = f"has {len(value)} rows, at most {most} are allowed; send it in parts"
+            raise InvalidInput.at(place, message)
 
 
 def refuse_unknown(query: Sequence[tuple[str, str]], names: Sequence[str]) -> None:
@@ -74,24 +96,80 @@ def only(*names: str) -> Any:
     return Depends(check)
 
 
-async def _payload(request: Request) -> Payload:
-    limit: int = request.app.state.settings.max_body_bytes
-    too_large = TooLarge(f"the body is larger than {limit} bytes; send it in parts")
-    declared = request.headers.get("content-length", "")
-    if declared.isdigit() and int(declared) > limit:
-        raise too_large
-    encoding = request.headers.get("content-encoding", "identity").lower()
-    if encoding != "identity":
-        raise Unsupported(f"the content encoding {encoding[:40]} is not supported; send it plain")
-    parts = []
-    size = 0
-    async for part in request.stream():
-        size += len(part)
-        if size > limit:
+async def _payload(request: Request) -> AsyncIterator[Payload]:
+    """The body, when it is this request's turn to compute; from then on its time runs."""
+    settings: Settings = request.app.state.settings
+    pool: Pool = request.app.state.pool
+    inflate = _inflater(request)
+    body = Held(pool)
+    try:
+        await body.read(request, settings)
+        if inflate is not None:
+            limit = settings.max_inflated_bytes
+            body.replace(await run_sync(inflate, bytes(body.content), limit))
+        async with pool.lane(len(body.content)).turn():
+            budget.begin(settings.request_seconds)
+            media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+            query = tuple(request.query_params.multi_items())
+            yield Payload(body.content, media_type, query, settings.max_rows)
+    finally:
+        body.release()
+
+
+def _inflater(request: Request) -> Inflate | None:
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if encoding == "identity":
+        return None
+    if encoding not in ENCODINGS:
+        known = " and ".join(ENCODINGS)
+        raise Unsupported(f"the content encoding {encoding[:40]} is not known; {known} are")
+    return ENCODINGS[encoding]
+
+
+@dataclass
+class Held:
+    """A body in memory, counted in the pool until it is released."""
+
+    pool: Pool
+    content: bytes | bytearray = b""
+    _counted: int = 0
+
+    async def read(self, request: Request, settings: Settings) -> None:
+        """Read within the limits of size and time."""
+        limit = settings.max_body_bytes
+        too_large = TooLarge(f"the body is larger than {limit} bytes; send it in parts")
+        declared = request.headers.get("content-length", "")
+        if declared.isdigit() and int(declared) > limit:
             raise too_large
-        parts.append(part)
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    return Payload(b"".join(parts), media_type, tuple(request.query_params.multi_items()))
+        content = bytearray()
+        try:
+            async with asyncio.timeout(settings.body_seconds):
+                async for part in request.stream():
+                    if len(content) + len(part) > limit:
+                        raise too_large
+                    self._count(len(content) + len(part))
+                    content += part
+        except TimeoutError:
+            message = f"the body did not arrive within {settings.body_seconds:g} seconds"
+            raise TooSlow(message) from None
+        self.content = content
+
+    def replace(self, content: bytes) -> None:
+        """Hold its inflated form instead."""
+        self._count(len(content))
+        self.content = content
+
+    def release(self) -> None:
+        """It is not needed any more."""
+        self._count(0)
+
+    def _count(self, size: int) -> None:
+        more = size - self._counted
+        if more > 0:
+            self.pool.hold(more)
+        else:
+            self.pool.free(-more)
+        self._counted = size
 
 
 Body = Annotated[Payload, Depends(_payload)]

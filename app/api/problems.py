@@ -4,8 +4,10 @@ ApiError             what only HTTP knows
 ├── Unparseable      400, the body cannot be read at all
 ├── Forbidden        403, the key may not do this
 ├── NotAcceptable    406, no such answer format
+├── TooSlow          408, the body did not arrive in time
 ├── TooLarge         413, over a limit
-└── Unsupported      415, no such request format
+├── Unsupported      415, no such request format
+└── Busy             429, too much is under way
 """
 
 import logging
@@ -20,6 +22,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 
+from app.core.budget import OutOfTime
 from app.core.errors import Fault, InvalidInput, MethodUnavailable, pointer
 from app.training.process import TrainingBusy, TrainingStopped
 from models_store.errors import (
@@ -56,6 +59,14 @@ class TooLarge(ApiError):
     """Something is over a limit."""
 
 
+class TooSlow(ApiError):
+    """The body did not arrive in time."""
+
+
+class Busy(ApiError):
+    """Too much is under way; trying again later helps."""
+
+
 class Unsupported(ApiError):
     """The body's media type is not known."""
 
@@ -70,8 +81,11 @@ STATUS: Mapping[type[Exception], int] = {
     IdempotencyConflict: 409,
     MethodUnavailable: 409,
     StillInUse: 409,
+    TooSlow: 408,
     TooLarge: 413,
     Unsupported: 415,
+    Busy: 429,
+    OutOfTime: 503,
     TrainingBusy: 503,
     TrainingStopped: 503,
     Unavailable: 503,
@@ -86,8 +100,11 @@ CODE: Mapping[type[Exception], str] = {
     IdempotencyConflict: "idempotency-conflict",
     MethodUnavailable: "method-unavailable",
     StillInUse: "still-in-use",
+    TooSlow: "too-slow",
     TooLarge: "too-large",
     Unsupported: "unsupported-media-type",
+    Busy: "busy",
+    OutOfTime: "out-of-time",
     TrainingBusy: "training-busy",
     TrainingStopped: "training-stopped",
     Unavailable: "unavailable",
@@ -137,7 +154,7 @@ def schema_faults(error: ValidationError | RequestValidationError) -> list[Fault
 
 async def _known(request: Request, error: Exception) -> Response:
     kind = next(kind for kind in type(error).__mro__ if kind in STATUS)
-    headers = {"Retry-After": "1"} if STATUS[kind] == 503 else None
+    headers = {"Retry-After": "1"} if STATUS[kind] in (429, 503) else None
     detail = str(error) or "the request ended early"
     return problem(request, STATUS[kind], CODE[kind], detail, headers)
 

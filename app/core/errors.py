@@ -2,7 +2,8 @@
 
 PriorshiftError
 ├── InvalidInput        something that was sent is wrong; carries each field and row
-└── MethodUnavailable   the request is well formed, the source model cannot serve it
+├── MethodUnavailable   the request is well formed, the source model cannot serve it
+└── OutOfTime           it took too long (budget)
 """
 
 from collections.abc import Sequence

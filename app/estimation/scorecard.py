@@ -11,6 +11,7 @@ from time import monotonic
 
 import numpy as np
 
+from app.core import budget
 from app.core.errors import MethodUnavailable
 from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.calibration import Folds
@@ -105,7 +106,7 @@ def _scorecard(
     errors: dict[Method, list[float]] = {method: [] for method in tried}
     changes: dict[Method, list[float]] = {method: [] for method in tried}
     drawn: list[tuple[int, str]] = []
-    until, stopped = monotonic() + SECONDS, False
+    until, stopped = monotonic() + min(SECONDS, budget.remaining() / 2), False
     for trial in _trials(source, validation, model, rng):
         if drawn and monotonic() > until:
             stopped = True

@@ -71,7 +71,7 @@ class TestBodies:
             assert "application/json" in problem(answer, 415)["detail"]
 
     def test_content_encoding(self, lasting: httpx.Client, cards: str) -> None:
-        headers = {"content-type": "application/json", "content-encoding": "gzip"}
+        headers = {"content-type": "application/json", "content-encoding": "br"}
         problem(lasting.post(f"{cards}/estimates", content=b"{}", headers=headers), 415)
 
     def test_over_the_limit(self, lasting: httpx.Client, cards: str) -> None:

@@ -19,7 +19,7 @@ LARGEST_COUNT = 2.0**53
 SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
-def decode(body: bytes) -> dict[str, Any]:
+def decode(body: bytes | bytearray) -> dict[str, Any]:
     """A JSON object; ``Unparseable`` for anything else, NaN and Infinity included."""
     try:
         value = json.loads(body, object_pairs_hook=_object, parse_constant=_constant)

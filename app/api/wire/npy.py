@@ -12,7 +12,7 @@ from app.core.prevalence.arrays import Floats
 MEDIA_TYPE = "application/x-npy"
 
 
-def decode(body: bytes, pointer: str = "/posteriors") -> Floats:
+def decode(body: bytes | bytearray, pointer: str = "/posteriors") -> Floats:
     """An N × C array as float64; the header may promise no more than the body holds."""
     stream = io.BytesIO(body)
     try:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.core import budget
 from app.core.prevalence.arrays import Floats
 from app.core.prevalence.confusion import ConfusionMatrix
 from app.core.prevalence.likelihood import Likelihood
@@ -48,6 +49,7 @@ def of_counts(
     drawn = np.empty((DRAWS, len(prior)))
     whole = counts.astype(np.int64)
     for sweep in range(-BURN_IN, DRAWS):
+        budget.check()
         weights = (M * p[:, None]).T + 1e-300
         behind = rng.multinomial(whole, weights / weights.sum(axis=1, keepdims=True))
         p = rng.dirichlet(prior + behind.sum(axis=0))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.core import budget
 from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.calibration import Calibration
 
@@ -49,6 +50,7 @@ class Blocks:
                 raise TypeError("the chunks are read several times; give a list, not an iterator")
 
     def __iter__(self) -> Iterator[Block]:
+        budget.check()
         return iter(self._kept) if self._kept is not None else self._fresh()
 
     @property
@@ -110,6 +112,7 @@ class Blocks:
             length = min(max(BLOCK // classes, 1), len(rows))
             buffer = None if rows.dtype == np.float64 else np.empty((length, classes))
             for start in range(0, len(rows), length):
+                budget.check()
                 stop = start + length
                 part = None if weights is None else weights[start:stop]
                 labels = None if self.labels is None else self.labels[start:stop]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.core import budget
 from app.core.prevalence.arrays import Floats, Mask
 from app.core.prevalence.confusion import NOTHING, ConfusionMatrix, acc_qp
 from app.core.prevalence.covariance import SourceError, inverse_hessian
@@ -76,9 +77,11 @@ def acc_many(conditional: Floats, shares: Floats, source: Floats) -> Floats:
 
 def acc_qp_many(conditional: Floats, shares: Floats, source: Floats) -> Floats:
     """``acc_qp`` of B problems, B × C; M is B × J × C, v is B × J."""
-    return np.array(
-        [acc_qp(M, v, source).prevalence for M, v in zip(conditional, shares, strict=True)]
-    )
+    found = np.empty((len(shares), len(source)))
+    for b, (M, v) in enumerate(zip(conditional, shares, strict=True)):
+        budget.check()
+        found[b] = acc_qp(M, v, source).prevalence
+    return found
 
 
 def _shares(rng: np.random.Generator, counts: Floats, replicates: int) -> Floats:
@@ -157,6 +160,7 @@ def _weights(rng: np.random.Generator, weights: Floats, replicates: int) -> Iter
     group = max(GROUP // N, 1)
     even = bool((weights == 1).all())
     for start in range(0, replicates, group):
+        budget.check()
         count = min(group, replicates - start)
         if even:
             picked = rng.integers(0, N, (count, N))

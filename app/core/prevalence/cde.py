@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 
+from app.core import budget
 from app.core.prevalence.arrays import Floats
 
 Status = Literal["converged", "cycle", "max-iterations"]
@@ -58,6 +59,7 @@ def iterate(
     ratio, seen = 1.0, dict[int, int]()
     path: list[float] = []
     for iteration in range(1, max_iterations + 1):
+        budget.check()
         positives = count(ratio)
         share = min(max(positives / N, 0.5 / N), 1 - 0.5 / N)
         path.append(share)

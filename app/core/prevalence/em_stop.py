@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.core import budget
 from app.core.prevalence.adjust import adjust
 from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.confusion import decisions
@@ -38,6 +39,7 @@ def stop(path: Floats, source: Floats, posteriors: Floats, labels: Codes) -> Sto
     """
     precision = np.empty(len(path))
     for step, priors in enumerate(path):
+        budget.check()
         adjusted, _ = adjust(posteriors, source, priors)
         precision[step] = weighted_precision(decisions(adjusted), labels, len(source))
     return Stop(int(np.argmax(precision)), precision)

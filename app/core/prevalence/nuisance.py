@@ -9,6 +9,7 @@ frequency), (c_k − p0_k) / n + (∂p0/∂θ) times that.
 
 import numpy as np
 
+from app.core import budget
 from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.calibration import FAMILIES, Calibration, Scaling, log_scores
 from app.core.prevalence.calibration.scaling import SLOPE_PENALTY, Family, Problem
@@ -51,6 +52,7 @@ def _fitted(posteriors: Floats, labels: Codes, calibration: Scaling, priors: Flo
     hessian = np.zeros((scales + classes, scales + classes))
     length = max(ROWS_AT_ONCE // (scales + 2 * classes), 1)
     for start in range(0, n, length):
+        budget.check()
         rows, codes = posteriors[start : start + length], labels[start : start + length]
         scores, fitted = log_scores(rows, calibration.floor), calibration.apply(rows)
         miss = -fitted

@@ -7,6 +7,7 @@ batch of N rows, and the statistic is computed as for the real batch.
 
 import numpy as np
 
+from app.core import budget
 from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.calibration import FAMILIES, Calibration, Scaling, log_scores, refit
 from app.core.prevalence.likelihood import Likelihood
@@ -43,6 +44,7 @@ def null_statistics(
     logs = posteriors if again is None else log_scores(posteriors, again.floor)
     drawn = np.empty(replicates)
     for b in range(replicates):
+        budget.check()
         source = rng.multinomial(n, even).astype(np.float64)
         batch = rng.multinomial(round(size), even).astype(np.float64)
         drawn[b] = _statistic(posteriors, logs, labels, again, source, batch)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from app.core import budget
 from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.calibration.maps import Method, Scaling, floor_of, log_scores
 
@@ -216,6 +217,7 @@ def _newton(problem: Problem, penalty: float, start: Floats | None) -> Fit | Non
     value, fitted = penalised(theta)
     iterations = 0
     while iterations < MAX_ITERATIONS:
+        budget.check()
         iterations += 1
         gradient, hessian = problem.derivatives(fitted)
         gradient[:scales] += ridge * (theta[:scales] - problem.spread)

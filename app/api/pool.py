@@ -1,0 +1,65 @@
+"""Whose turn it is to compute, and how much may wait."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from app.api.problems import Busy
+from app.settings import Settings
+
+
+@dataclass
+class Lane:
+    """``slots`` requests at a time; at most ``queue`` more wait."""
+
+    slots: int
+    queue: int
+    waiting: int = 0
+    _free: asyncio.Semaphore = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._free = asyncio.Semaphore(self.slots)
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Wait for a slot; ``Busy`` where too many wait already."""
+        if self._free.locked() and self.waiting >= self.queue:
+            raise Busy(f"{self.waiting} requests of this kind wait already; try again later")
+        self.waiting += 1
+        try:
+            await self._free.acquire()
+        finally:
+            self.waiting -= 1
+        try:
+            yield
+        finally:
+            self._free.release()
+
+
+class Pool:
+    """Small and large bodies have lanes of their own, so that small ones never wait for large.
+
+    All of it runs on the event loop: no locks.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._large_from = settings.large_body_bytes
+        self._most_held = settings.max_held_bytes
+        self._held = 0
+        self._small = Lane(settings.small_slots, settings.queue)
+        self._large = Lane(settings.large_slots, settings.queue)
+
+    def hold(self, size: int) -> None:
+        """Count ``size`` more bytes of bodies in memory; ``Busy`` where that is too much."""
+        if self._held + size > self._most_held:
+            raise Busy("the requests under way fill the memory set aside for them; try again later")
+        self._held += size
+
+    def free(self, size: int) -> None:
+        """Count them out again."""
+        self._held -= size
+
+    def lane(self, size: int) -> Lane:
+        """The lane for a body of this size."""
+        return self._large if size >= self._large_from else self._small
