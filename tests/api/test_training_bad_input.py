@@ -291,7 +291,7 @@ JUNK: list[Any] = [
 
 def test_junk_never_breaks_the_service(lasting: httpx.Client, no_fit: None, model: str) -> None:
     draw = random.Random(0)
-    for _ in range(300):
+    for _ in range(150):
         asked: dict[str, Any] = training("naive-bayes", count=6)
         for name in draw.sample([*asked, "parameters", "folds", "missing", "seed"], 2):
             asked[name] = draw.choice(JUNK)
@@ -308,7 +308,7 @@ def test_junk_never_breaks_the_service(lasting: httpx.Client, no_fit: None, mode
 def test_junk_batches_never_break_the_service(lasting: httpx.Client) -> None:
     trained = address(train(lasting, "junk", training("logistic-regression", missing="impute")))
     draw = random.Random(1)
-    for _ in range(300):
+    for _ in range(150):
         features: Any = rows(4, CLASSES)[0]
         features[draw.randrange(4)][draw.randrange(2)] = draw.choice(JUNK)
         if draw.random() < 0.3:
