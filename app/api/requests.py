@@ -68,6 +68,9 @@ def _small_json(value: dict[str, Any]) -> dict[str, Any]:
     _shallow(value)
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except TypeError:
+        # A matrix that was large enough to come as an array.
+        raise ValueError(f"is larger than {METADATA_BYTES} bytes as JSON") from None
     except ValueError:
         raise ValueError("must not contain numbers beyond the range of a double") from None
     if len(text.encode()) > METADATA_BYTES:

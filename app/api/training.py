@@ -76,8 +76,9 @@ def _columns(given: TrainingIn, at: str) -> tuple[Columns, Floats]:
 
 def _names(given: TrainingIn, at: str) -> tuple[str, ...]:
     """The names given, or x0, x1, … for as many columns as the first row has."""
-    first = given.features[0] if isinstance(given.features, list) and given.features else None
-    width = len(first) if isinstance(first, list) else 1
+    listed = isinstance(given.features, list | np.ndarray) and len(given.features)
+    first = given.features[0] if listed else None
+    width = len(first) if isinstance(first, list | np.ndarray) else 1
     if width > MOST_COLUMNS:
         message = f"has {width} columns, at most {MOST_COLUMNS} are allowed"
         raise InvalidInput.at(f"{at}/features", message)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from app.api.problems import Unparseable
+from app.api.wire import matrices
 from app.core.errors import Faults, InvalidInput, pointer
 from app.core.prevalence.arrays import Codes, Floats
 
@@ -20,9 +21,41 @@ SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def decode(body: bytes | bytearray) -> dict[str, Any]:
-    """A JSON object; ``Unparseable`` for anything else, NaN and Infinity included."""
+    """A JSON object; ``Unparseable`` for anything else, NaN and Infinity included.
+
+    Large matrices of numbers come as arrays, everything else as Python's own types.
+    """
+    lifted = _lifted(body) if len(body) >= matrices.LARGE else None
+    return _decoded(body) if lifted is None else lifted
+
+
+def _lifted(body: bytes | bytearray) -> dict[str, Any] | None:
+    """With the large matrices as arrays; None where there are none, or anything is odd."""
+    found = matrices.lifted(body)
+    if not found.matrices:
+        return None
+    left = dict(found.matrices)
+
+    def placed(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
+        value = dict(_object(pairs))
+        for name, item in value.items():
+            if isinstance(item, str) and item in left:
+                value[name] = left.pop(item)
+        return value
+
     try:
-        value = json.loads(body, object_pairs_hook=_object, parse_constant=_constant)
+        value = _decoded(found.text, placed)
+    except Unparseable:
+        return None
+    return None if left else value
+
+
+def _decoded(
+    body: bytes | bytearray,
+    pairs: Callable[[list[tuple[str, Any]]], Mapping[str, Any]] | None = None,
+) -> dict[str, Any]:
+    try:
+        value = json.loads(body, object_pairs_hook=pairs or _object, parse_constant=_constant)
         if SURROGATE.search(body):
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeDecodeError:
@@ -40,6 +73,9 @@ def decode(body: bytes | bytearray) -> dict[str, Any]:
 
 def matrix(values: Any, width: int, at: str) -> Floats:
     """A list of rows of ``width`` numbers as N × width float64; names the rows at fault."""
+    if isinstance(values, np.ndarray):
+        _require_width(values, width, at)
+        return values
     if not isinstance(values, list):
         raise InvalidInput.at(at, "must be a list of rows")
     if not values:
@@ -55,6 +91,15 @@ def matrix(values: Any, width: int, at: str) -> Floats:
             faults.add(f"{at}/{index}", message, index)
     faults.raise_if_any()
     raise AssertionError("a row at fault was not found")
+
+
+def _require_width(values: Floats, width: int, at: str) -> None:
+    faults = Faults()
+    if values.shape[1] != width:
+        for row in range(len(values)):
+            message = f"has {values.shape[1]} values, must have {width}"
+            faults.add(f"{at}/{row}", message, row)
+    faults.raise_if_any()
 
 
 def _row_fault(row: Any, width: int) -> str | None:
@@ -157,8 +202,8 @@ def column_order(columns: Any, names: Sequence[str], at: str) -> list[int] | Non
 
 def shown(value: Any) -> str:
     """A value as it may stand in a message."""
-    if isinstance(value, list | dict):
-        return "a list" if isinstance(value, list) else "an object"
+    if isinstance(value, list | dict | np.ndarray):
+        return "an object" if isinstance(value, dict) else "a list"
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else text[:60] + "…"
 

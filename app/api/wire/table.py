@@ -23,6 +23,10 @@ def table(
     ``learns``: new levels are added to ``levels``, otherwise they are unknown. ``gaps``: null is a
     missing value, otherwise it is refused.
     """
+    if isinstance(values, np.ndarray):
+        if values.shape[1] == len(names) and not levels and not (np.abs(values) > LARGEST).any():
+            return np.asarray(values, np.float64)
+        values = values.tolist()
     if not isinstance(values, list):
         raise InvalidInput.at(at, "must be a list of rows")
     if not values:
