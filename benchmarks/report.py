@@ -9,7 +9,7 @@ from importlib.metadata import version
 
 def heading(title: str, packages: Sequence[str] = ("numpy", "scipy", "scikit-learn")) -> str:
     """The first lines of a table of results."""
-    command = " ".join(["python", "-m", f"benchmarks.{title}", *sys.argv[1:]])
+    command = " ".join(["python", "-m", f"benchmarks.{title}", *_anywhere(sys.argv[1:])])
     found = subprocess.run(
         ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
     )
@@ -19,6 +19,14 @@ def heading(title: str, packages: Sequence[str] = ("numpy", "scipy", "scikit-lea
         f"- commit: {found.stdout.strip() or 'unknown'}\n"
         f"- versions: Python {platform.python_version()}, {versions}\n"
     )
+
+
+def _anywhere(arguments: Sequence[str]) -> list[str]:
+    """Without the place of the data, which is another one on every machine."""
+    before = ["", *arguments]
+    return [
+        "DIR" if name == "--data" else given for name, given in zip(before, arguments, strict=False)
+    ]
 
 
 def table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
