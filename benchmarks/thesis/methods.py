@@ -52,7 +52,10 @@ class Quality:
 
 @dataclass(frozen=True)
 class Solvable:
-    """Whether M is singular, and whether the linear solution leaves the simplex."""
+    """Whether M is singular; if it is not, whether the linear solution leaves the simplex.
+
+    A sum other than one counts too; the thesis counts shares outside 0 to 1 only.
+    """
 
     singular: bool
     inadmissible: bool

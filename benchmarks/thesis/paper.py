@@ -17,7 +17,9 @@ REMARKS = (
     "0.0003 at β = 0.9, where a classifier that never predicts a class is far off. It agrees with "
     "that of the training shares. It stands beside raw and cc. (The F1 of base is that of the "
     "classifier.)",
-    "acc-qp is, by all signs, printed for the untransposed confusion matrix.",
+    "acc-qp is, in all likelihood, printed for the untransposed confusion matrix, counted in "
+    "folds that were neither shuffled nor stratified; *untransposed* shows what the orientation "
+    "alone does.",
     "em-stop is printed watching the rows that the model was fitted on (ours: out of fold), and "
     "seems to answer the mean of the posteriors at the best step, which is one step later: "
     "*em-stop, own rows*.",
