@@ -24,6 +24,7 @@ from app.core.learners.trained import Fitted, Trained
 from app.core.learners.trees import Boosting, Forest, Trees
 from app.core.prevalence.arrays import Codes, Floats
 
+FEW_ROWS = 2_000
 SMALLEST_VARIANCE = 1e-100
 """Of a column that does not vary in a class, where smoothing leaves it at zero."""
 
@@ -54,8 +55,10 @@ def _logistic(
 
 def _svm(recipe: Recipe, encoded: Floats, labels: Codes, weights: Floats | None, *_: Any) -> Fitted:
     """One-vs-rest; its margins stand for log-odds, whose scale the calibration corrects."""
-    # Only the dual problem knows the plain hinge; the primal of the squared one needs no seed.
-    dual = recipe.parameters["loss"] == "hinge" or encoded.shape[0] < encoded.shape[1]
+    # Only the dual problem knows the plain hinge. The primal solver of the squared one is much
+    # faster on many rows, but on a few odd ones it may never end.
+    few = encoded.shape[0] < max(encoded.shape[1], FEW_ROWS)
+    dual = recipe.parameters["loss"] == "hinge" or few
     learner = LinearSVC(**recipe.parameters, dual=dual, random_state=recipe.seed)
     return _linear(learner.fit(encoded, labels, weights))
 

@@ -75,7 +75,7 @@ def test_margins_of_a_support_vector_machine_are_log_odds(classes: int, loss: st
     found, converged = fit(COLUMNS, table, labels, recipe("linear-svm", loss=loss))
     assert converged
     encoded = found.encoding.apply(table)
-    theirs = LinearSVC(loss=loss, dual=loss == "hinge", max_iter=10_000, random_state=0)
+    theirs = LinearSVC(loss=loss, dual=True, max_iter=10_000, random_state=0)
     margins = theirs.fit(encoded, labels).decision_function(encoded)
     if classes == 2:
         margins = np.column_stack([np.zeros(len(margins)), margins])
