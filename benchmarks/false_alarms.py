@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import expit
 
 from app.core.prevalence.arrays import Codes, Floats
-from app.core.prevalence.calibration import Method
+from app.core.prevalence.calibration import METHODS, Method
 from app.core.prevalence.source import Source, SourceModel, ValidationSet, derive
 from app.estimation import PosteriorBatch, Request, estimate
 from benchmarks.report import heading, table
@@ -25,7 +25,7 @@ SHIFTED_SHARE = 0.5
 DISTANCE = 2.0
 ROWS = 500
 TRAINING_ROWS = 2000
-CALIBRATIONS: tuple[Method, ...] = ("bcts", "none")
+CALIBRATIONS = METHODS
 
 Classifier = Callable[[Floats], Floats]
 
