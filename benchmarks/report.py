@@ -5,11 +5,12 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
+from itertools import pairwise
 
 
 def heading(title: str, packages: Sequence[str] = ("numpy", "scipy", "scikit-learn")) -> str:
     """The first lines of a table of results."""
-    command = " ".join(["python", "-m", f"benchmarks.{title}", *_anywhere(sys.argv[1:])])
+    command = " ".join(["python", "-m", f"benchmarks.{title}", *_arguments()])
     found = subprocess.run(
         ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
     )
@@ -21,12 +22,10 @@ def heading(title: str, packages: Sequence[str] = ("numpy", "scipy", "scikit-lea
     )
 
 
-def _anywhere(arguments: Sequence[str]) -> list[str]:
-    """Without the place of the data, which is another one on every machine."""
-    before = ["", *arguments]
-    return [
-        "DIR" if name == "--data" else given for name, given in zip(before, arguments, strict=False)
-    ]
+def _arguments() -> list[str]:
+    """As given, but for the folder of data, which is another one elsewhere."""
+    given = sys.argv[1:]
+    return ["DIR" if before == "--data" else word for before, word in pairwise(["", *given])]
 
 
 def table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
