@@ -1,0 +1,1 @@
+"""When does adjusting help, by the protocol of the SLD reassessment (Esuli et al. 2020)."""

@@ -1,0 +1,112 @@
+"""How good shares and posteriors are before and after adjusting, by EM and at the optimum."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.core.prevalence.adjust import adjust
+from app.core.prevalence.arrays import Floats
+from app.core.prevalence.em import em
+from app.core.prevalence.likelihood import Likelihood
+from app.core.prevalence.measures import Bins, brier, normalised_absolute_error
+from app.core.prevalence.mle import mle
+from benchmarks.sld.corpus import Corpus
+from benchmarks.sld.protocol import Calibrated, Trial, calibrated, scored, trial
+
+STEP, MOST = 1e-6, 1000
+"""The paper's EM stops at the first mean absolute step below 1e-6, or here."""
+BINS: Bins = "equal-count"
+
+
+@dataclass(frozen=True)
+class Quality:
+    """NAE of the shares, and Brier score, calibration and refinement error of the posteriors."""
+
+    nae: float
+    brier: float
+    calibration: float
+    refinement: float
+
+    @classmethod
+    def of(cls, given: Trial, shares: Floats, posteriors: Floats) -> "Quality":
+        found = brier(posteriors, given.labels, BINS)
+        nae = normalised_absolute_error(given.truth, shares)
+        return cls(nae, found.brier, found.calibration_error, found.refinement_error)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One trial with one learner and calibration.
+
+    ``before``: shares by classifying and counting; ``mean_posterior``: NAE of the mean posterior.
+    ``em``: the paper's; ``exact``: the maximum that EM is on its way to.
+    """
+
+    trial: int
+    learner: str
+    calibration: Calibrated
+    shift: float
+    before: Quality
+    mean_posterior: float
+    em: Quality
+    exact: Quality
+    iterations: int
+    converged: bool
+    gap: float
+    gap_exact: float
+
+
+def outcome(
+    at: int, given: Trial, learner: str, calibration: Calibrated, posteriors: Floats
+) -> Outcome:
+    """Adjust the calibrated ``posteriors`` of the batch of trial ``at`` both ways."""
+    likelihood = Likelihood.of(posteriors, given.source)
+    stepped = em(likelihood, STEP, MOST)
+    best = mle(likelihood)
+    counted = np.bincount(posteriors.argmax(axis=1), minlength=given.classes) / len(posteriors)
+
+    def after(shares: Floats) -> Quality:
+        return Quality.of(given, shares, adjust(posteriors, given.source, shares)[0])
+
+    return Outcome(
+        trial=at,
+        learner=learner,
+        calibration=calibration,
+        shift=given.shift,
+        before=Quality.of(given, counted, posteriors),
+        mean_posterior=normalised_absolute_error(given.truth, posteriors.mean(axis=0)),
+        em=after(stepped.prevalence),
+        exact=after(best.prevalence),
+        iterations=stepped.iterations,
+        converged=stepped.status == "converged",
+        gap=stepped.optimality_gap,
+        gap_exact=best.optimality_gap,
+    )
+
+
+@dataclass(frozen=True)
+class Trials:
+    """All outcomes at one number of classes, and how many priors were drawn again."""
+
+    classes: int
+    size: int
+    count: int
+    redrawn: int
+    outcomes: tuple[Outcome, ...]
+
+
+def trials(corpus: Corpus, classes: int, size: int, count: int, seed: int) -> Trials:
+    """``count`` trials, each with priors, documents and (from three on) classes of its own."""
+    rng = np.random.default_rng([seed, classes])
+    drawn = [trial(corpus, classes, size, rng) for _ in range(count)]
+    outcomes = [found for at, one in enumerate(drawn) for found in _outcomes(corpus, at, one)]
+    redrawn = sum(one.redrawn for one in drawn)
+    return Trials(classes, size, count, redrawn, tuple(outcomes))
+
+
+def _outcomes(corpus: Corpus, at: int, given: Trial) -> Iterator[Outcome]:
+    for found in scored(corpus, given, seed=at):
+        for method in found.calibrations:
+            rows = calibrated(found, given.training_labels, method)
+            yield outcome(at, given, found.learner, method, rows)
