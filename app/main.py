@@ -8,6 +8,8 @@ from fastapi import FastAPI
 from app.access import Gate
 from app.api import (
     batches,
+    browsers,
+    envelope,
     estimates,
     evaluations,
     health,
@@ -22,6 +24,7 @@ from app.api import (
 from app.api.learners import Learners
 from app.api.nulls import Nulls
 from app.api.pool import Pool
+from app.logs import log
 from app.release import RELEASE
 from app.settings import Settings
 from app.training.process import Trainer
@@ -42,9 +45,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        log.info("started", release=RELEASE, database=engine.dialect.name)
         yield
         learners.close()
         store.close()
+        log.info("stopped")
 
     app = FastAPI(
         title="Priorshift",
@@ -52,6 +57,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         version=RELEASE,
         lifespan=lifespan,
         redirect_slashes=False,
+        docs_url=None,
+        redoc_url=None,
     )
     gate = Gate(store, settings)
     app.state.settings = settings
@@ -64,8 +71,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     problems.install(app)
     openapi.install(app)
     routes = list(app.router.routes)
-    for module in (health, models, versions, estimates, batches, parameters, evaluations, keys):
+    resources = (health, models, versions, estimates, batches, parameters, evaluations, keys)
+    for module in (browsers, *resources):
         app.include_router(module.router)
         routes.extend(module.router.routes)
     app.add_middleware(rules.Door, routes=rules.check(routes), gate=gate)
+    envelope.install(app, settings.cors_origins)
     return app

@@ -10,6 +10,8 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from app import logs
+
 DRAIN_SECONDS = 20
 HEADER_SECONDS = 10.0
 """How long the headers of a request may take to arrive."""
@@ -77,11 +79,16 @@ class Server(uvicorn.Server):
 
 
 def configuration(app: FastAPI, **settings: Any) -> uvicorn.Config:
-    """How uvicorn serves ``app``; ``settings`` of uvicorn besides."""
+    """How uvicorn serves ``app``; ``settings`` of uvicorn besides.
+
+    Without WebSockets: nothing here serves them, and their library logs headers.
+    """
     return uvicorn.Config(
         app,
         http=Protocol,
         ws="none",
+        access_log=False,
+        server_header=False,
         limit_concurrency=MOST_CONNECTIONS,
         timeout_graceful_shutdown=DRAIN_SECONDS,
         **settings,
@@ -90,7 +97,8 @@ def configuration(app: FastAPI, **settings: Any) -> uvicorn.Config:
 
 def run(app: FastAPI, host: str, port: int, log_level: str) -> None:
     """Serve until a signal; other requests have ``DRAIN_SECONDS`` to finish."""
-    server = Server(configuration(app, host=host, port=port, log_level=log_level))
+    logs.configure(app.state.settings.log_format, log_level)
+    server = Server(configuration(app, host=host, port=port, log_config=None))
     with suppress(KeyboardInterrupt):
         server.run()
     if not server.started:

@@ -1,20 +1,29 @@
 """Configuration from the environment: PRIORSHIFT_*."""
 
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from app.logs import Format
+
+Origin = Annotated[str, Field(pattern=r"^https?://[a-z0-9.:\[\]-]+$")]
 
 
 class Settings(BaseSettings):
     """Every setting has a default that suits a laptop."""
 
-    model_config = SettingsConfigDict(env_prefix="PRIORSHIFT_", frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix="PRIORSHIFT_", frozen=True, hide_input_in_errors=True
+    )
 
     key_secret: SecretStr | None = None
     key_secret_file: Path | None = None
     admin_key_file: Path | None = None
-    database_url: str = "sqlite:///priorshift.db"
+    database_url: str = Field("sqlite:///priorshift.db", repr=False)
+    log_format: Format = "auto"
+    cors_origins: list[Origin] = []
     max_body_bytes: int = Field(128 * 1024 * 1024, ge=1024)
     max_inflated_bytes: int = Field(128 * 1024 * 1024, ge=1024)
     max_held_bytes: int = Field(512 * 1024 * 1024, ge=1024)

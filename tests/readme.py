@@ -20,7 +20,7 @@ from models_store.engine import connect
 README = Path(__file__).parent.parent / "README.md"
 BASE = "http://127.0.0.1:8000"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
-VARYING = {"id", "created_at", "updated_at", "digest", "next_cursor"}
+VARYING = {"id", "created_at", "updated_at", "digest", "next_cursor", "instance"}
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ ApiError             what only HTTP knows
 └── Busy             429, too much is under way
 """
 
-import logging
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -35,8 +34,6 @@ from models_store.errors import (
 
 SHOWN = 20
 MEDIA_TYPE = "application/problem+json"
-
-log = logging.getLogger("priorshift")
 
 
 class ApiError(Exception):
@@ -119,13 +116,14 @@ def problem(
     headers: Mapping[str, str] | None = None,
     **extra: Any,
 ) -> JSONResponse:
-    """A problem document."""
+    """A problem document; the log gets its code."""
+    request.scope["problem"] = code
     content = {
         "type": f"urn:priorshift:problem:{code}",
         "title": HTTPStatus(status).phrase,
         "status": status,
         "detail": detail,
-        "instance": request.url.path,
+        "instance": f"urn:priorshift:request:{request.scope['request_id']}",
         **extra,
     }
     return JSONResponse(content, status, dict(headers or {}), MEDIA_TYPE)
@@ -139,7 +137,6 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(ValidationError, _schema)
     app.add_exception_handler(RequestValidationError, _schema)
     app.add_exception_handler(HTTPException, _framework)
-    app.add_exception_handler(Exception, _unexpected)
 
 
 def schema_faults(error: ValidationError | RequestValidationError) -> list[Fault]:
@@ -194,7 +191,7 @@ async def _framework(request: Request, error: Exception) -> Response:
     return problem(request, error.status_code, code, detail, error.headers)
 
 
-async def _unexpected(request: Request, error: Exception) -> Response:
-    log.error("unexpected error on %s %s", request.method, request.url.path, exc_info=error)
+def unexpected(request: Request) -> Response:
+    """What to say of an error that nobody expected."""
     detail = "an unexpected error; it was logged, and nothing was stored"
     return problem(request, 500, "internal-error", detail)

@@ -21,7 +21,6 @@ RULES: Mapping[tuple[str, str], str | None] = {
     ("GET", "/version"): OPEN,
     ("GET", "/openapi.json"): "read",
     ("GET", "/docs"): "read",
-    ("GET", "/docs/oauth2-redirect"): "read",
     ("GET", "/redoc"): "read",
     ("GET", "/v1/models"): "read",
     ("POST", "/v1/models"): "register",
@@ -114,11 +113,17 @@ class Door:
         return known if known is not None else await run_sync(self._gate.caller, token)
 
     def _rule(self, scope: Scope) -> tuple[str | None, Mapping[str, str]]:
-        """The scope that is needed; addresses that nobody serves need none, and say so."""
+        """The scope that is needed; addresses that nobody serves need none, and say so.
+
+        Notes the route's template, for the log.
+        """
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         for route in self._routes:
             match = route.path_regex.match(scope["path"])
-            if match is not None and method in (route.methods or ()):
+            if match is None:
+                continue
+            scope["template"] = route.path
+            if method in (route.methods or ()):
                 return RULES[method, route.path], match.groupdict()
         return OPEN, {}
 
