@@ -14,7 +14,7 @@ def normalise(url: str) -> URL:
     """The URL with the driver that is installed: psycopg 3 for PostgreSQL."""
     try:
         parsed = make_url(url)
-    except sa.exc.ArgumentError:
+    except (sa.exc.ArgumentError, ValueError):  # both may quote a password
         raise ValueError("PRIORSHIFT_DATABASE_URL: not a database URL") from None
     if parsed.drivername in ("postgresql", "postgres"):
         return parsed.set(drivername="postgresql+psycopg")
@@ -29,7 +29,11 @@ def connect(url: str, pool_size: int = 10, busy_timeout: float = 10.0) -> Engine
         if parsed.database in (None, "", ":memory:"):
             raise ValueError("PRIORSHIFT_DATABASE_URL: an in-memory SQLite database keeps nothing")
         engine = sa.create_engine(
-            parsed, pool_size=pool_size, max_overflow=10, connect_args={"timeout": busy_timeout}
+            parsed,
+            pool_size=pool_size,
+            max_overflow=10,
+            hide_parameters=True,
+            connect_args={"timeout": busy_timeout},
         )
         _prepare_sqlite(engine, busy_timeout)
         return engine
@@ -39,6 +43,7 @@ def connect(url: str, pool_size: int = 10, busy_timeout: float = 10.0) -> Engine
             pool_size=pool_size,
             max_overflow=10,
             pool_pre_ping=True,
+            hide_parameters=True,
             connect_args={"connect_timeout": 10, "options": "-c timezone=UTC"},
         )
     raise ValueError(f"PRIORSHIFT_DATABASE_URL: {backend} is not supported")

@@ -1,5 +1,6 @@
 """What every answer carries, whoever gives it."""
 
+import asyncio
 import re
 from base64 import b64encode
 from collections.abc import Iterator
@@ -9,7 +10,9 @@ from pathlib import Path
 import httpx
 import pytest
 from pydantic import ValidationError
+from starlette.types import Message, Receive, Scope, Send
 
+from app.api.envelope import Envelope, LastResort
 from app.main import create_app
 from app.settings import Settings
 from models_store.models import Models
@@ -98,6 +101,23 @@ class TestUnexpected:
         assert answer.json()["type"] == "urn:priorshift:problem:internal-error"
         for inside in ("secret", "Traceback", "RuntimeError", ".py"):
             assert inside not in answer.text
+
+    def test_an_answer_that_had_begun_is_broken_off(self) -> None:
+        sent: list[Message] = []
+
+        async def begin_and_fail(scope: Scope, receive: Receive, send: Send) -> None:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            raise RuntimeError
+
+        async def receive() -> Message:
+            return {"type": "http.request"}
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
+        asyncio.run(Envelope(LastResort(begin_and_fail))(scope, receive, send))
+        assert [message["type"] for message in sent] == ["http.response.start"]
 
 
 class TestHeaders:

@@ -1,6 +1,8 @@
 import threading
 from pathlib import Path
 
+import pytest
+import sqlalchemy as sa
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
@@ -48,3 +50,19 @@ def test_concurrent_migrations_of_an_empty_database(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert failures == []
+
+
+def test_errors_of_a_database_do_not_quote_what_was_sent(database_url: str) -> None:
+    engine = connect(database_url)
+    with engine.connect() as connection, pytest.raises(sa.exc.DBAPIError) as raised:
+        connection.execute(sa.text("SELECT :given FROM nothing"), {"given": "a value"})
+    engine.dispose()
+    assert "a value" not in str(raised.value)
+
+
+def test_a_wrong_address_is_not_quoted() -> None:
+    for url in ("postgresql://me:a/b@:secret/x", "a secret", "postgresql://me@host:secret/x"):
+        with pytest.raises(ValueError, match="not a database URL") as raised:
+            connect(url)
+        assert "secret" not in str(raised.value)
+        assert raised.value.__suppress_context__
