@@ -106,7 +106,8 @@ def create_posteriors(
         threshold=rows.threshold,
         posteriors=None,
     )
-    return answer({**present.body(shown), "posteriors": rows.posteriors.tolist()})
+    shown_rows = present.rows(source.classes, rows.posteriors, given.posteriors)
+    return answer({**present.body(shown), "posteriors": shown_rows})
 
 
 @router.post(

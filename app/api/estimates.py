@@ -79,14 +79,15 @@ def create_estimate(
     asked = _asked(given, record.source.classes, refit)
     result = estimate(record.source, batch, asked, nulls.of(record))
     shown = _estimate(record, given, result, uuid4().hex if keep else None)
+    full = _with_arrays(shown, result, record.source.classes, given.posteriors)
     if not keep:
-        return answer(_with_arrays(shown, result))
+        return answer(full)
 
     def work(unit: UnitOfWork) -> tuple[int, Response]:
         moment = shown.observed_at or shown.created_at
         unit.estimates.add(record.id, moment, shown.created_at, shown.segment, present.body(shown))
         location = {"Location": f"/v1/estimates/{shown.id}"}
-        return record.model_id, answer(_with_arrays(shown, result), 201, location)
+        return record.model_id, answer(full, 201, location)
 
     return once.commit(work)
 
@@ -178,13 +179,16 @@ def _estimate(
     )
 
 
-def _with_arrays(shown: EstimateOut, result: Estimate) -> dict[str, Any]:
+def _with_arrays(
+    shown: EstimateOut, result: Estimate, names: tuple[str, ...], like: Any
+) -> dict[str, Any]:
     """The answer with the arrays that were included, which are not kept."""
     content = present.body(shown)
     arrays: dict[str, Floats | None] = {
-        "posteriors": result.posteriors,
         "trace": result.trace,
         "weighted_precision": result.weighted_precision,
     }
     content.update({k: array.tolist() for k, array in arrays.items() if array is not None})
+    if result.posteriors is not None:
+        content["posteriors"] = present.rows(names, result.posteriors, like)
     return content

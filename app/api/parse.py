@@ -152,20 +152,16 @@ def _validation(
     given: ValidationIn, names: tuple[str, ...], at: str, notes: list[Warning]
 ) -> ValidationSet:
     labels = json.codes(given.labels, names, f"{at}/labels")
-    order = json.column_order(given.columns, names, f"{at}/columns")
-    values = json.matrix(given.posteriors, len(names), f"{at}/posteriors")
+    posteriors, order_at = f"{at}/posteriors", f"{at}/columns"
+    values = json.rows(given.posteriors, given.columns, names, posteriors, order_at)
     if len(values) != len(labels):
         message = f"has {len(values)} rows for {len(labels)} labels"
-        raise InvalidInput.at(f"{at}/posteriors", message)
-    rows = probability_rows(_ordered(values, order), f"{at}/posteriors")
+        raise InvalidInput.at(posteriors, message)
+    rows = probability_rows(values, posteriors)
     if rows.renormalised:
         message = f"{rows.renormalised} validation rows did not sum to 1 within 1e-6; rescaled"
         notes.append(Warning("renormalised-validation", message))
     return ValidationSet(labels, rows.values)
-
-
-def _ordered(rows: Floats, order: list[int] | None) -> Floats:
-    return rows if order is None else np.ascontiguousarray(rows[:, order])
 
 
 class Scores(Protocol):
@@ -214,15 +210,8 @@ def _rows(given: BatchIn, model: SourceModel, scores: Scores) -> Batch:
 
 
 def _posteriors(given: BatchIn, model: SourceModel) -> PosteriorBatch:
-    order = json.column_order(given.columns, model.classes, "/columns")
-    values = given.posteriors
-    if isinstance(values, np.ndarray):
-        if values.shape[1] != len(model.classes):
-            message = f"has {values.shape[1]} columns; the model has {len(model.classes)} classes"
-            raise InvalidInput.at("/posteriors", message)
-    else:
-        values = json.matrix(values, len(model.classes), "/posteriors")
-    rows = probability_rows(_ordered(values, order), "/posteriors")
+    values = json.rows(given.posteriors, given.columns, model.classes, "/posteriors", "/columns")
+    rows = probability_rows(values, "/posteriors")
     return PosteriorBatch(rows.values, rows.renormalised)
 
 

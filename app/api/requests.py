@@ -26,6 +26,10 @@ MOST_NAMES = 10_000
 
 _NUMBERS = {"type": "object", "additionalProperties": {"type": "number"}}
 _ROWS = {"type": "array", "items": {"type": "array", "items": {"type": "number"}}}
+_COLUMNS = {
+    "type": "object",
+    "additionalProperties": {"type": "array", "items": {"type": "number"}},
+}
 _CELL = {"type": ["number", "string", "null"]}
 _CELLS = {"type": "array", "items": {"type": "array", "items": _CELL}}
 _STRINGS = {"type": "array", "items": {"type": "string"}}
@@ -33,6 +37,8 @@ _SOME_STRINGS = {"type": "array", "items": {"type": ["string", "null"]}}
 
 ByName = Annotated[Any, WithJsonSchema(_NUMBERS)]
 Matrix = Annotated[Any, WithJsonSchema(_ROWS)]
+Rows = Annotated[Any, WithJsonSchema({"anyOf": [_ROWS, _COLUMNS]})]
+"""Rows, or lists by class."""
 Table = Annotated[Any, WithJsonSchema(_CELLS)]
 Labels = Annotated[Any, WithJsonSchema(_STRINGS)]
 PartialLabels = Annotated[Any, WithJsonSchema(_SOME_STRINGS)]
@@ -138,7 +144,7 @@ class ValidationIn(In):
     """Labelled rows scored by a model that did not see them."""
 
     labels: Labels
-    posteriors: Matrix
+    posteriors: Rows
     columns: Labels | None = None
 
 
@@ -259,7 +265,7 @@ class OptionsIn(In):
 class BatchIn(In):
     """A batch: exactly one of posteriors, predictions, predicted_counts and features."""
 
-    posteriors: Matrix | None = None
+    posteriors: Rows | None = None
     columns: Labels | None = None
     predictions: Labels | None = None
     predicted_counts: ByName | None = None

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.api.requests import Matrix
+from app.api.requests import Matrix, Rows
 
 
 class Out(BaseModel):
@@ -270,7 +270,7 @@ class EstimateOut(Out):
     shift: ShiftOut | None
     diagnostics: DiagnosticsOut
     warnings: list[WarningOut]
-    posteriors: Matrix | None = None
+    posteriors: Rows | None = None
     trace: Matrix | None = None
     weighted_precision: list[float] | None = None
 
@@ -300,7 +300,7 @@ class PosteriorsOut(Out):
     warnings: list[WarningOut]
     decisions: list[str] | None
     threshold: float | None
-    posteriors: Matrix
+    posteriors: Rows
 
 
 class BiasAdjustmentOut(Out):

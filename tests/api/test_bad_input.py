@@ -96,7 +96,7 @@ class TestRows:
             (None, ""),
             ("rows", "/posteriors"),
             (0.5, "/posteriors"),
-            ({"legit": [0.5]}, "/posteriors"),
+            ({"legit": [0.5]}, "/posteriors/fraud"),
             ([0.5, 0.5], "/posteriors/0"),
             ([[]], "/posteriors/0"),
             ([[0.5, 0.5], [1.0]], "/posteriors/1"),

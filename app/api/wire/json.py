@@ -93,6 +93,55 @@ def matrix(values: Any, width: int, at: str) -> Floats:
     raise AssertionError("a row at fault was not found")
 
 
+def rows(values: Any, columns: Any, names: Sequence[str], at: str, order_at: str) -> Floats:
+    """Rows of numbers in the order of ``names``, N × C float64.
+
+    ``values``: a list of rows, in the order of ``columns`` where given; or a list by name.
+    """
+    if isinstance(values, dict):
+        if columns is not None:
+            raise InvalidInput.at(order_at, "orders rows; lists by name need no order")
+        return _columnar(values, names, at)
+    order = column_order(columns, names, order_at)
+    found = matrix(values, len(names), at)
+    return found if order is None else np.ascontiguousarray(found[:, order])
+
+
+def _columnar(values: dict[str, Any], names: Sequence[str], at: str) -> Floats:
+    known, faults = set(names), Faults()
+    for name in values:
+        if name not in known:
+            faults.add(at + pointer(name), f"is not one of {_listed(names)}")
+    for name in names:
+        if name not in values:
+            faults.add(at + pointer(name), "is missing")
+    faults.raise_if_any()
+    lists = [_column(values[name], at + pointer(name)) for name in names]
+    for name, column in zip(names, lists, strict=True):
+        if len(column) != len(lists[0]):
+            message = f"has {len(column)} rows, {shown(names[0])} has {len(lists[0])}"
+            faults.add(at + pointer(name), message)
+    faults.raise_if_any()
+    return np.column_stack(lists)
+
+
+def _column(values: Any, at: str) -> Floats:
+    if not isinstance(values, list):
+        raise InvalidInput.at(at, "must be a list of numbers")
+    if not values:
+        raise InvalidInput.at(at, "holds no rows; send at least one")
+    if set(map(type, values)) <= NUMBERS:
+        with suppress(OverflowError):
+            return np.array(values, dtype=np.float64)
+    faults = Faults()
+    for row, value in enumerate(values):
+        message = _row_fault([value], 1)
+        if message is not None:
+            faults.add(f"{at}/{row}", message.removeprefix("value 0 "), row)
+    faults.raise_if_any()
+    raise AssertionError("a row at fault was not found")
+
+
 def _require_width(values: Floats, width: int, at: str) -> None:
     faults = Faults()
     if values.shape[1] != width:
