@@ -102,7 +102,9 @@ def store(database_url: str) -> Iterator[Store]:
 @contextmanager
 def served(app: FastAPI) -> Iterator[httpx.Client]:
     """A client of a real server in this process, on a free port."""
-    server = uvicorn.Server(configuration(app, port=0, log_level="error", lifespan="on"))
+    server = uvicorn.Server(
+        configuration(app, port=0, log_config=None, log_level="error", lifespan="on")
+    )
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
