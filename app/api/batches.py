@@ -16,7 +16,7 @@ from app.api.context import (
 from app.api.learners import LearnersDep
 from app.api.nulls import NullsDep
 from app.api.openapi import takes, takes_batch
-from app.api.payload import Body, accepted, require_json
+from app.api.payload import BATCHES, Body, accepted, require_json
 from app.api.requests import (
     BiasAdjustmentIn,
     PosteriorsIn,
@@ -24,7 +24,7 @@ from app.api.requests import (
     ShiftTestIn,
 )
 from app.api.responses import BiasAdjustmentOut, PosteriorsOut, RegionTestOut, ShiftTestOut
-from app.api.wire import json, npy
+from app.api.wire import arrow, json, npy
 from app.core.errors import InvalidInput
 from app.core.prevalence.arrays import Codes, Floats
 from app.core.warnings import Warning
@@ -47,7 +47,7 @@ LONGEST_HEADER = 4000
 @router.post(
     "/posteriors",
     responses={
-        200: {"model": PosteriorsOut, "content": {npy.MEDIA_TYPE: {}}},
+        200: {"model": PosteriorsOut, "content": {kind: {} for kind in BATCHES[1:]}},
         **BATCH_PROBLEMS,
     },
     openapi_extra=takes_batch(PosteriorsIn),
@@ -62,21 +62,21 @@ def create_posteriors(
     learners: LearnersDep,
 ) -> Response:
     """Adjust rows to stated target priors or, without them, to the estimate of these rows."""
-    media_type = accepted(request, (json.MEDIA_TYPE, npy.MEDIA_TYPE))
-    content, text = payload.batch()
-    given = parse.envelope(PosteriorsIn, content, text)
+    media_type = accepted(request, (*BATCHES, *arrow.ALIASES))
+    sent = payload.batch()
+    given = parse.envelope(PosteriorsIn, sent.content, sent.text)
     with store.read() as unit:
         record = unit.versions.get(name, version)
     source = record.source
-    batch = parse.batch(given, source, learners.of(record))
+    batch = parse.batch(given, source, learners.of(record), sent.frame)
     target: Floats | None = None
     said: tuple[Warning, ...] = ()
     if given.target_priors is not None:
         target, said = parse.stated_priors(
-            given.target_priors, source.classes, "/target_priors", text
+            given.target_priors, source.classes, "/target_priors", sent.text
         )
     costs = None if given.costs is None else parse.costs(given.costs, len(source.classes))
-    if costs is not None and media_type == npy.MEDIA_TYPE:
+    if costs is not None and media_type != json.MEDIA_TYPE:
         raise InvalidInput.at("/costs", "asks for decisions, which only a JSON answer holds")
     asked = Asked(
         method=given.method,
@@ -88,9 +88,9 @@ def create_posteriors(
     )
     rows = adjust_batch(source, batch, target, asked, nulls.of(record), costs)
     warnings = (*said, *rows.warnings)
-    if media_type == npy.MEDIA_TYPE:
+    if media_type != json.MEDIA_TYPE:
         headers = _headers(warnings, rows, source.classes)
-        return Response(npy.encode(rows.posteriors), 200, headers, npy.MEDIA_TYPE)
+        return Response(_encoded(media_type, rows, source.classes), 200, headers, media_type)
     bare_counts = isinstance(batch, OutputBatch) and batch.codes is None
     shown = PosteriorsOut(
         model=record.model,
@@ -126,11 +126,11 @@ def create_shift_test(
 ) -> Response:
     """Test whether the priors have shifted; nothing is kept."""
     require_json(request)
-    content, text = payload.batch()
-    given = parse.envelope(ShiftTestIn, content, text)
+    sent = payload.batch()
+    given = parse.envelope(ShiftTestIn, sent.content, sent.text)
     with store.read() as unit:
         record = unit.versions.get(name, version)
-    batch = parse.batch(given, record.source, learners.of(record))
+    batch = parse.batch(given, record.source, learners.of(record), sent.frame)
     asked = Asked(shift=ShiftOptions(**given.shift.model_dump()))
     result = compare_priors(record.source, batch, asked, nulls.of(record))
     return answer(
@@ -160,13 +160,13 @@ def create_region_test(
 ) -> Response:
     """Test whether stated priors lie in the likelihood-ratio region of a batch; nothing kept."""
     require_json(request)
-    content, text = payload.batch()
-    given = parse.envelope(RegionTestIn, content, text)
+    sent = payload.batch()
+    given = parse.envelope(RegionTestIn, sent.content, sent.text)
     with store.read() as unit:
         record = unit.versions.get(name, version)
     source = record.source
-    batch = parse.batch(given, source, learners.of(record))
-    priors, said = parse.stated_priors(given.priors, source.classes, "/priors", text)
+    batch = parse.batch(given, source, learners.of(record), sent.frame)
+    priors, said = parse.stated_priors(given.priors, source.classes, "/priors", sent.text)
     result = check_region(source, batch, priors, given.level)
     return answer(
         RegionTestOut(
@@ -227,6 +227,12 @@ def create_bias_adjustment(
             warnings=present.warnings((*said, *result.warnings)),
         )
     )
+
+
+def _encoded(media_type: str, rows: AdjustedRows, names: tuple[str, ...]) -> bytes:
+    if media_type == npy.MEDIA_TYPE:
+        return npy.encode(rows.posteriors)
+    return arrow.encode(arrow.ALIASES.get(media_type, media_type), names, rows.posteriors)
 
 
 def _named(names: tuple[str, ...], codes: Codes | None) -> list[str] | None:

@@ -67,14 +67,14 @@ def create_estimate(
 ) -> Response:
     """Estimate the class shares of the population that a batch comes from."""
     require_json(request)
-    content, text = payload.batch(query=["keep"])
+    sent = payload.batch(query=["keep"])
     replayed = once.replay() if keep else None
     if replayed is not None:
         return replayed
-    given = parse.envelope(EstimateIn, content, text)
+    given = parse.envelope(EstimateIn, sent.content, sent.text)
     with store.read() as unit:
         record = unit.versions.get(name, version)
-    batch = parse.batch(given, record.source, learners.of(record))
+    batch = parse.batch(given, record.source, learners.of(record), sent.frame)
     refit = learners.of(record).refit(given.method, given.options, batch)
     asked = _asked(given, record.source.classes, refit)
     result = estimate(record.source, batch, asked, nulls.of(record))

@@ -145,6 +145,13 @@ class Scoring:
     learners: Learners
     record: VersionRecord
 
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features; empty for a version that was not trained here."""
+        if self.record.training is None:
+            return ()
+        return tuple(self.record.training["feature_names"])
+
     def batch(self, values: Any, columns: Any) -> PosteriorBatch:
         """Rows of features, in the order of ``columns`` where given, scored."""
         trained = self.learners.trained(self.record)

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from app.api import requests, responses
+from app.api.payload import BATCHES
 from app.api.problems import MEDIA_TYPE as PROBLEM
 from app.api.wire import json, npy
 
@@ -24,17 +25,18 @@ def takes(*shapes: type[BaseModel]) -> dict[str, Any]:
 
 
 def takes_batch(shape: type[BaseModel]) -> dict[str, Any]:
-    """A batch: JSON, or the posteriors as NPY with the rest in the query."""
+    """A batch: JSON, or its rows in another format with the rest in the query."""
     extra = takes(shape)
     binary = {"schema": {"type": "string", "format": "binary"}}
-    extra["requestBody"]["content"][npy.MEDIA_TYPE] = binary
+    for media_type in BATCHES[1:]:
+        extra["requestBody"]["content"][media_type] = binary
     extra["parameters"] = [
         {
             "name": name,
             "in": "query",
             "required": False,
             "schema": schema,
-            "description": "With an NPY body only; in JSON it is part of the body",
+            "description": "With bodies other than JSON, where it is part of the body",
         }
         for name, schema in _query(shape).items()
     ]
@@ -78,7 +80,9 @@ def _inputs() -> dict[str, Any]:
 def _query(shape: type[BaseModel]) -> dict[str, Any]:
     """The fields that an NPY body leaves to the query: scalars, dotted where nested."""
     strings = {"type": "array", "items": {"type": "string"}}
-    found: dict[str, Any] = {"columns": strings}
+    found: dict[str, Any] = {"columns": strings, "predictions": {"type": "string"}}
+    if "labels" in shape.model_fields:
+        found["labels"] = {"type": "string"}
     if "include" in shape.model_fields:
         found["include"] = strings
     for name, field in shape.model_fields.items():
@@ -104,7 +108,8 @@ def _mend(responses: dict[str, Any]) -> None:
                 response["headers"] = {"Location": text, "Idempotency-Replayed": text}
             if npy.MEDIA_TYPE in response.get("content", {}):
                 binary = {"schema": {"type": "string", "format": "binary"}}
-                response["content"][npy.MEDIA_TYPE] = binary
+                for media_type in BATCHES[1:]:
+                    response["content"][media_type] = binary
                 names = ("Method", "Target-Priors", "Warnings")
                 response["headers"] = {
                     f"Priorshift-{name}": {"schema": {"type": "string"}} for name in names

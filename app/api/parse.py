@@ -1,5 +1,6 @@
 """From decoded JSON or NPY to the values that the core takes."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
@@ -16,6 +17,7 @@ from app.api.requests import (
     ValidationIn,
 )
 from app.api.wire import json
+from app.api.wire.frame import Frame
 from app.core.errors import Fault, Faults, InvalidInput, pointer
 from app.core.prevalence.arrays import Floats, probabilities, probability_rows
 from app.core.prevalence.confusion import ConfusionMatrix
@@ -170,19 +172,52 @@ class Scores(Protocol):
     def batch(self, values: Any, columns: Any) -> PosteriorBatch:
         """Posteriors of rows of features."""
 
+    @property
+    def features(self) -> Sequence[str]:
+        """Names of the features; empty for a version that was not trained here."""
 
-def batch(given: BatchIn, model: SourceModel, scores: Scores) -> Batch:
-    """The batch of an envelope, in the order of the model's classes or outputs."""
-    found = _rows(given, model, scores)
+
+def batch(given: BatchIn, model: SourceModel, scores: Scores, frame: Frame | None = None) -> Batch:
+    """The batch of an envelope, in the order of the model's classes or outputs.
+
+    ``frame``: the rows, where they came as a table; ``predictions`` and ``labels`` then name
+    columns of it.
+    """
+    found = _rows(given, model, scores) if frame is None else _framed(given, model, scores, frame)
     if not isinstance(given, LabelledBatchIn) or given.labels is None:
         return found
     if isinstance(found, OutputBatch) and found.codes is None:
         raise InvalidInput.at("/labels", "belong to rows; predicted_counts has none")
-    labels = json.codes(given.labels, model.classes, "/labels", partial=True)
+    if frame is None:
+        labels = json.codes(given.labels, model.classes, "/labels", partial=True)
+    else:
+        labels = frame.labels(str(given.labels), model.classes, "/labels", partial=True)
     if len(labels) != found.size:
         message = f"has {len(labels)} entries for {found.size} rows; write null where unknown"
         raise InvalidInput.at("/labels", message)
     return replace(found, labels=labels) if (labels >= 0).any() else found
+
+
+def _framed(given: BatchIn, model: SourceModel, scores: Scores, frame: Frame) -> Batch:
+    """Predicted labels by the column that is named; else posteriors by class, else features."""
+    for name in ("posteriors", "predicted_counts", "features", "columns"):
+        if getattr(given, name) is not None:
+            raise InvalidInput.at(f"/{name}", "the rows are in the body; leave it out")
+    if given.predictions is not None:
+        codes = frame.labels(str(given.predictions), model.outputs, "/predictions")
+        counts = np.bincount(codes, minlength=len(model.outputs)).astype(np.float64)
+        return OutputBatch(counts, codes)
+    if frame.has(model.classes):
+        rows = probability_rows(frame.numbers(model.classes), "")
+        return PosteriorBatch(rows.values, rows.renormalised)
+    if scores.features and frame.has(scores.features):
+        return scores.batch(frame.lists(scores.features), None)
+    missing = [name for name in model.classes if name not in frame.columns]
+    message = (
+        f"the table has no column for {', '.join(missing[:5])}; send a column of posteriors for "
+        "each class, or name the column of predicted labels: predictions=COLUMN"
+    )
+    raise InvalidInput.at("", message)
 
 
 def _rows(given: BatchIn, model: SourceModel, scores: Scores) -> Batch:

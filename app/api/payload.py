@@ -11,11 +11,27 @@ from fastapi import Depends, Request
 
 from app.api.pool import Pool
 from app.api.problems import NotAcceptable, TooLarge, TooSlow, Unsupported
-from app.api.wire import json, npy
+from app.api.wire import arrow, json, npy
 from app.api.wire.encoding import ENCODINGS, Inflate
+from app.api.wire.frame import Frame
 from app.core import budget
 from app.core.errors import Faults, InvalidInput, pointer
 from app.settings import Settings
+
+BATCHES = (json.MEDIA_TYPE, npy.MEDIA_TYPE, *arrow.DECODERS)
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A batch as it was sent.
+
+    ``text``: the scalars of ``content`` are strings from the query, since the body holds rows only.
+    ``frame``: the body, where it is a table of named columns.
+    """
+
+    content: dict[str, Any]
+    text: bool = False
+    frame: Frame | None = None
 
 
 @dataclass(frozen=True)
@@ -26,6 +42,7 @@ class Payload:
     media_type: str
     query: tuple[tuple[str, str], ...]
     max_rows: int = 5_000_000
+    max_bytes: int = 128 * 1024 * 1024
 
     def json(self, query: Sequence[str] = ()) -> dict[str, Any]:
         """The body as a JSON object; no query parameters but those named are taken."""
@@ -35,21 +52,24 @@ class Payload:
         _require_rows(content, self.max_rows)
         return content
 
-    def batch(self, query: Sequence[str] = ()) -> tuple[dict[str, Any], bool]:
-        """A batch envelope, and whether its scalars are text from the query (NPY).
+    def batch(self, query: Sequence[str] = ()) -> Sent:
+        """A batch: its envelope, and its table where it came as one.
 
         ``query``: parameters that belong to the route and not to the envelope.
         """
-        self._require(json.MEDIA_TYPE, npy.MEDIA_TYPE)
+        self._require(*BATCHES)
         if self.media_type == json.MEDIA_TYPE:
-            return self.json(query), False
+            return Sent(self.json(query))
         refuse_unknown([(k, v) for k, v in self.query if k in query], query)
         envelope = _nested([(k, v) for k, v in self.query if k not in query])
         if "posteriors" in envelope:
             raise InvalidInput.at("/posteriors", "is the body; do not repeat it in the query")
-        envelope["posteriors"] = npy.decode(self.body)
-        _require_rows(envelope, self.max_rows)
-        return envelope, True
+        if self.media_type == npy.MEDIA_TYPE:
+            envelope["posteriors"] = npy.decode(self.body)
+            _require_rows(envelope, self.max_rows)
+            return Sent(envelope, text=True)
+        limits = arrow.Limits(self.max_rows, self.max_bytes)
+        return Sent(envelope, True, arrow.decode(self.media_type, self.body, limits))
 
     def only_query(self, names: Sequence[str]) -> None:
         """Refuse query parameters that would be ignored."""
@@ -58,7 +78,7 @@ class Payload:
     def _require(self, *media_types: str) -> None:
         if self.media_type not in media_types:
             shown = (self.media_type or "none")[:100]
-            taken = " and ".join(media_types)
+            taken = ", ".join(media_types)
             raise Unsupported(f"the content type is {shown}; this address accepts {taken}")
 
 
@@ -110,8 +130,10 @@ async def _payload(request: Request) -> AsyncIterator[Payload]:
         async with pool.lane(len(body.content)).turn():
             budget.begin(settings.request_seconds)
             media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+            media_type = arrow.ALIASES.get(media_type, media_type)
             query = tuple(request.query_params.multi_items())
-            yield Payload(body.content, media_type, query, settings.max_rows)
+            limits = settings.max_rows, settings.max_inflated_bytes
+            yield Payload(body.content, media_type, query, *limits)
     finally:
         body.release()
 

@@ -114,12 +114,19 @@ class TestSizes:
 
 class TestTime:
     def test_a_long_computation_is_ended(self, sqlite_url: str) -> None:
-        rows = np.random.default_rng(0).dirichlet([1, 1], 30_000).tolist()
-        with limited(sqlite_url, request_seconds=0.05) as client:
+        # Likelihood ratios of .5 and 1.5 in equal parts: EM crawls towards a share of zero.
+        odds = np.tile([0.5, 1.5], 100_000) * (0.1 / 0.9)
+        rows = np.column_stack([1 / (1 + odds), odds / (1 + odds)])
+        content = io.BytesIO()
+        np.save(content, rows)
+        with limited(sqlite_url, request_seconds=0.2) as client:
             address = register(client, "long", COUNTED)
-            slow = {"posteriors": rows, "method": "em", "options": {"tolerance": 1e-300}}
-            answer = client.post(f"{address}/estimates", json=slow)
-            assert answer.status_code == 503
+            answer = client.post(
+                f"{address}/estimates?method=em&options.tolerance=1e-300&keep=true",
+                content=content.getvalue(),
+                headers={"content-type": "application/x-npy"},
+            )
+            assert answer.status_code == 503, answer.text
             assert answer.json()["type"].endswith("out-of-time")
             assert "PRIORSHIFT_REQUEST_SECONDS" in answer.json()["detail"]
             assert client.get("/v1/estimates").json()["items"] == []

@@ -1,0 +1,107 @@
+"""A table of named columns, as CSV, NDJSON, Arrow and Parquet bring it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from app.core.errors import Faults, InvalidInput, pointer
+from app.core.prevalence.arrays import Codes, Floats
+
+
+@dataclass(frozen=True)
+class Column:
+    """Numbers (N float64), or text as ``codes`` (N, -1 for null) into ``levels``.
+
+    ``nulls``: rows of numbers that are missing.
+    """
+
+    numbers: Floats | None = None
+    nulls: Codes | None = None
+    levels: tuple[str, ...] = ()
+    codes: Codes | None = None
+
+
+@dataclass(frozen=True)
+class Frame:
+    """N ``rows`` of columns by name, in order."""
+
+    columns: dict[str, Column]
+    rows: int
+
+    def has(self, names: Sequence[str]) -> bool:
+        """Whether there is a column of each name."""
+        return all(name in self.columns for name in names)
+
+    def numbers(self, names: Sequence[str]) -> Floats:
+        """Columns of numbers side by side, N × D; names the rows without one."""
+        faults = Faults()
+        found = []
+        for name in names:
+            column = self.columns[name]
+            if column.numbers is None:
+                faults.add(pointer(name), "must be a column of numbers")
+                continue
+            for row in () if column.nulls is None else column.nulls:
+                faults.add(
+                    pointer(name, int(row)), "is missing; every row needs a number", int(row)
+                )
+            found.append(column.numbers)
+        faults.raise_if_any()
+        return np.column_stack(found)
+
+    def text(self, name: str, at: str) -> Column:
+        """The column of text ``name``, which ``at`` asks for."""
+        if name not in self.columns:
+            raise InvalidInput.at(at, f"there is no column {name[:80]!r} in the body")
+        column = self.columns[name]
+        if column.codes is None:
+            raise InvalidInput.at(at, f"column {name[:80]!r} must hold text; labels are strings")
+        return column
+
+    def labels(self, name: str, names: Sequence[str], at: str, partial: bool = False) -> Codes:
+        """A column of labels as positions in ``names``; ``partial``: null is allowed, and is -1."""
+        column = self.text(name, at)
+        assert column.codes is not None
+        index = {label: position for position, label in enumerate(names)}
+        place = np.array([index.get(level, -2) for level in column.levels] + [-1], np.intp)
+        found = place[column.codes]
+        wrong = found == -2 if partial else found < 0
+        faults = Faults()
+        for row in np.flatnonzero(wrong):
+            code = column.codes[row]
+            shown = "null" if code < 0 else repr(column.levels[code][:60])
+            faults.add(pointer(name, int(row)), f"{shown} is not a label of the model", int(row))
+        faults.raise_if_any()
+        return found
+
+    def lists(self, names: Sequence[str]) -> list[list[Any]]:
+        """Rows of cells as JSON would bring them, for mixed columns."""
+        cells = [_cells(self.columns[name]) for name in names]
+        return [list(row) for row in zip(*cells, strict=True)]
+
+    def part(self, rows: Codes) -> "Frame":
+        """Some of the rows."""
+        return Frame({name: _part(c, rows) for name, c in self.columns.items()}, len(rows))
+
+
+def _cells(column: Column) -> list[Any]:
+    if column.codes is not None:
+        names = [*column.levels, None]
+        return [names[code] for code in column.codes]
+    assert column.numbers is not None
+    cells: list[Any] = column.numbers.tolist()
+    for row in () if column.nulls is None else column.nulls:
+        cells[row] = None
+    return cells
+
+
+def _part(column: Column, rows: Codes) -> Column:
+    if column.codes is not None:
+        return Column(levels=column.levels, codes=column.codes[rows])
+    assert column.numbers is not None
+    nulls = None
+    if column.nulls is not None:
+        nulls = np.flatnonzero(np.isin(rows, column.nulls))
+    return Column(column.numbers[rows], nulls)
