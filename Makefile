@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 export OPENBLAS_NUM_THREADS ?= 1
 export PRIORSHIFT_DATABASE_URL ?= sqlite:///var/priorshift.db
 
-.PHONY: demo run test lint format fuzz-likelihood clean
+.PHONY: demo run test lint format fuzz-api fuzz-bodies fuzz-likelihood clean
 
 demo: $(VENV)/installed
 	$(BIN)/priorshift demo
@@ -31,6 +31,12 @@ $(VENV)/installed: requirements.lock requirements-dev.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
+
+fuzz-api: $(VENV)/installed
+	$(BIN)/python -m benchmarks.fuzz_api
+
+fuzz-bodies: $(VENV)/installed
+	$(BIN)/python -m benchmarks.fuzz_bodies --inputs 100000
 
 fuzz-likelihood: $(VENV)/installed
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fuzz_likelihood --problems 40000

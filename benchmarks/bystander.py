@@ -11,56 +11,20 @@ import argparse
 import io
 import json
 import os
-import subprocess
-import sys
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 
 import httpx
 import numpy as np
 
 from app.core.prevalence.arrays import Codes, Floats
 from benchmarks.report import heading, table
+from benchmarks.service import service
 
 SMALL_ROWS = 100
 PAUSE = 0.02
 FORMATS = ("none", "JSON", "NPY")
-
-
-@contextmanager
-def service() -> Iterator[str]:
-    """The address of a server process on an empty database."""
-    with tempfile.TemporaryDirectory() as folder:
-        url = f"sqlite:///{Path(folder) / 'bystander.db'}"
-        environment = {**os.environ, "PRIORSHIFT_DATABASE_URL": url}
-        command = [sys.executable, "-m", "app.cli"]
-        subprocess.run([*command, "migrate"], env=environment, check=True)
-        port = "8765"
-        process = subprocess.Popen(
-            [*command, "serve", "--port", port, "--log-level", "warning"], env=environment
-        )
-        base = f"http://127.0.0.1:{port}"
-        try:
-            _wait(base)
-            yield base
-        finally:
-            process.terminate()
-            process.wait()
-
-
-def _wait(base: str) -> None:
-    for _ in range(600):
-        try:
-            if httpx.get(f"{base}/readyz").status_code == 200:
-                return
-        except httpx.TransportError:
-            pass
-        time.sleep(0.1)
-    raise RuntimeError("the server did not start")
 
 
 def register(base: str, rng: np.random.Generator) -> str:
@@ -152,7 +116,8 @@ def main() -> None:
     print(heading("bystander", ("numpy", "fastapi", "uvicorn")))
     print(f"{os.cpu_count()} cores, clients included; {given.rows} × 2 rows per large batch\n")
     lines: list[list[str]] = []
-    with service() as base:
+    with service() as running:
+        base = running.base
         address = register(base, np.random.default_rng(0))
         for name in FORMATS:
             lines += measure(base, address, given.rows, name, given.seconds)

@@ -1,5 +1,6 @@
 """/openapi.json: what FastAPI finds, and the bodies that handlers read themselves."""
 
+from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI
@@ -10,11 +11,24 @@ from pydantic.json_schema import models_json_schema
 from app.api import requests, responses
 from app.api.payload import BATCHES
 from app.api.problems import MEDIA_TYPE as PROBLEM
+from app.api.rules import RULES
 from app.api.wire import json, npy
 
 REF = "#/components/schemas/{model}"
 PROBLEM_SCHEMA = {"$ref": REF.format(model=responses.ProblemOut.__name__)}
-SCALARS = {"string", "number", "integer", "boolean"}
+KEY = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "An API key. While the service has no keys it asks for none.",
+}
+TEXT = {"schema": {"type": "string"}}
+SECONDS = {"schema": {"type": "integer", "minimum": 0}}
+HEADERS = {
+    "201": {"Location": TEXT, "Idempotency-Replayed": TEXT},
+    "401": {"WWW-Authenticate": TEXT},
+    "429": {"Retry-After": SECONDS},
+    "503": {"Retry-After": SECONDS},
+}
 
 
 def takes(*shapes: type[BaseModel]) -> dict[str, Any]:
@@ -55,8 +69,10 @@ def install(app: FastAPI) -> None:
             components.update(_inputs())
             for name in ("HTTPValidationError", "ValidationError"):
                 components.pop(name, None)
-            for path in description["paths"].values():
-                for operation in path.values():
+            description["components"]["securitySchemes"] = {"key": KEY}
+            for address, path in description["paths"].items():
+                for method, operation in path.items():
+                    _guard(operation, RULES[method.upper(), address])
                     _mend(operation["responses"])
             app.openapi_schema = description
         return app.openapi_schema
@@ -97,20 +113,28 @@ def _query(shape: type[BaseModel]) -> dict[str, Any]:
     return found
 
 
+def _guard(operation: dict[str, Any], rule: str | None) -> None:
+    """What any caller of it may meet: the door, and where there is a body, its bounds."""
+    codes: list[int] = []
+    if rule is not None:
+        operation["security"] = [{"key": []}]
+        codes += [401, 403, 503]
+    if "requestBody" in operation:
+        codes += [400, 408, 413, 415, 429, 503]
+    for code in codes:
+        known = {"description": HTTPStatus(code).phrase}
+        operation["responses"].setdefault(str(code), known)
+
+
 def _mend(responses: dict[str, Any]) -> None:
     for status, response in responses.items():
         if status >= "4":
             response["content"] = {PROBLEM: {"schema": PROBLEM_SCHEMA}}
-        elif status in ("200", "201"):
-            response.setdefault("headers", {})
-            if status == "201":
-                text = {"schema": {"type": "string"}}
-                response["headers"] = {"Location": text, "Idempotency-Replayed": text}
-            if npy.MEDIA_TYPE in response.get("content", {}):
-                binary = {"schema": {"type": "string", "format": "binary"}}
-                for media_type in BATCHES[1:]:
-                    response["content"][media_type] = binary
-                names = ("Method", "Target-Priors", "Warnings")
-                response["headers"] = {
-                    f"Priorshift-{name}": {"schema": {"type": "string"}} for name in names
-                }
+        if status in HEADERS:
+            response["headers"] = HEADERS[status]
+        if status == "200" and npy.MEDIA_TYPE in response.get("content", {}):
+            binary = {"schema": {"type": "string", "format": "binary"}}
+            for media_type in BATCHES[1:]:
+                response["content"][media_type] = binary
+            names = ("Method", "Target-Priors", "Warnings")
+            response["headers"] = {f"Priorshift-{name}": TEXT for name in names}

@@ -1,6 +1,6 @@
 """Which scope every route needs, in one table, and the door that applies it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from anyio.to_thread import run_sync
 from fastapi import Request
@@ -83,14 +83,24 @@ class Door:
             return
         refused = await self._refused(scope)
         if refused is None:
-            await self.app(scope, receive, send)
+            # The server leaves out the body of what it sends in answer to HEAD.
+            head = scope["method"] == "HEAD"
+            await self.app({**scope, "method": "GET"} if head else scope, receive, send)
         else:
             await refused(scope, receive, send)
 
     async def _refused(self, scope: Scope) -> Response | None:
         """Why the request may not go on; None if it may, the caller being noted in its scope."""
         request = Request(scope)
-        rule, parameters = self._rule(scope)
+        there = self._there(scope["path"])
+        if not there:
+            return None
+        # For the log: the address without what the caller put into it.
+        scope["template"] = next(iter(there.values()))[0].path
+        if _method(scope) not in there:
+            return _other_method(request, there)
+        route, name = there[_method(scope)]
+        rule = RULES[_method(scope), route.path]
         if rule is OPEN:
             return None
         try:
@@ -103,7 +113,6 @@ class Door:
         scope["caller"] = caller
         if not caller.may(rule):
             return problem(request, 403, "forbidden", f"this key lacks the scope {rule}")
-        name = parameters.get("name")
         if name is not None and not caller.sees(name):
             return problem(request, 404, "not-found", f"there is no model named {name[:80]}")
         return None
@@ -112,20 +121,27 @@ class Door:
         known = self._gate.remembered(token)
         return known if known is not None else await run_sync(self._gate.caller, token)
 
-    def _rule(self, scope: Scope) -> tuple[str | None, Mapping[str, str]]:
-        """The scope that is needed; addresses that nobody serves need none, and say so.
-
-        Notes the route's template, for the log.
-        """
-        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+    def _there(self, path: str) -> dict[str, tuple[Route, str | None]]:
+        """What this address serves, by method, each with the model that the address names."""
+        found: dict[str, tuple[Route, str | None]] = {}
         for route in self._routes:
-            match = route.path_regex.match(scope["path"])
-            if match is None:
-                continue
-            scope["template"] = route.path
-            if method in (route.methods or ()):
-                return RULES[method, route.path], match.groupdict()
-        return OPEN, {}
+            match = route.path_regex.match(path)
+            for method in route.methods or () if match is not None else ():
+                found.setdefault(method, (route, match and match.groupdict().get("name")))
+        return found
+
+
+def _method(scope: Scope) -> str:
+    """What is asked for; HEAD is GET."""
+    method: str = scope["method"]
+    return "GET" if method == "HEAD" else method
+
+
+def _other_method(request: Request, there: Iterable[str]) -> Response:
+    allowed = {*there, "HEAD"} if "GET" in there else set(there)
+    detail = "this address does not take this method"
+    headers = {"Allow": ", ".join(sorted(allowed))}
+    return problem(request, 405, "method-not-allowed", detail, headers)
 
 
 def _token(scope: Scope) -> str | None:

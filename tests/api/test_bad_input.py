@@ -270,7 +270,35 @@ class TestUnknown:
         problem(lasting.get("/v1/nothing"), 404)
         answer = lasting.put("/v1/models", json={})
         problem(answer, 405)
-        assert answer.headers["allow"]
+        assert answer.headers["allow"] == "GET, HEAD, POST"
+        answer = lasting.request("OPTIONS", "/v1/models/m/versions/1/estimates")
+        assert answer.headers["allow"] == "POST"
+
+    def test_head_is_get_without_the_body(self, lasting: httpx.Client, cards: str) -> None:
+        for path in ("/livez", "/v1/models/cards", "/openapi.json", "/v1/models/none"):
+            asked, got = lasting.head(path), lasting.get(path)
+            assert asked.status_code == got.status_code
+            assert asked.headers["content-length"] == got.headers["content-length"]
+            assert asked.content == b""
+        assert lasting.head("/v1/nothing").status_code == 404
+
+
+class TestText:
+    """JSON is UTF-8; lone surrogates are no text that an answer or a database could hold."""
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            b'{"predictions": ["\xed\xa0\x80"]}',
+            b'{"predictions": ["\\ud800"]}',
+            '{"predictions": ["\\ud800"]}'.encode("utf-16"),
+            '{"predictions": ["fraud"]}'.encode("utf-16-le"),
+            '{"predictions": ["fraud"]}'.encode("utf-32"),
+        ],
+    )
+    def test_that_is_none_is_400(self, lasting: httpx.Client, bare: str, body: bytes) -> None:
+        headers = {"content-type": "application/json"}
+        problem(lasting.post(f"{bare}/shift-tests", content=body, headers=headers), 400)
 
 
 class TestUnavailable:

@@ -55,7 +55,9 @@ def _decoded(
     pairs: Callable[[list[tuple[str, Any]]], Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     try:
-        value = json.loads(body, object_pairs_hook=pairs or _object, parse_constant=_constant)
+        # The parser would guess UTF-16 too, and let lone surrogates through.
+        text = body.decode("utf-8-sig")
+        value = json.loads(text, object_pairs_hook=pairs or _object, parse_constant=_constant)
         if SURROGATE.search(body):
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeDecodeError:

@@ -1,0 +1,1 @@
+"""Random bodies for every decoder."""

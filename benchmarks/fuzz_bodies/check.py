@@ -1,0 +1,139 @@
+"""What must come out of a body, whatever it is."""
+
+import json as stdlib_json
+import time
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+
+from app.api import parse, training
+from app.api.payload import Payload
+from app.api.problems import TooLarge, Unparseable, Unsupported, schema_faults
+from app.api.requests import EstimateIn, SourceIn
+from app.api.wire import json
+from app.api.wire.encoding import ENCODINGS
+from app.api.wire.table import Levels, table
+from app.core.errors import Fault, InvalidInput, MethodUnavailable
+from app.core.prevalence.source import SourceModel
+from app.estimation import PosteriorBatch
+from benchmarks import memory
+from benchmarks.fuzz_bodies.inputs import CLASSES, JSON, NAMES, Input, draw
+
+INFLATED = 4_000_000
+"""What a body may inflate to here, bytes."""
+MOST_ROWS = 100_000
+MOST_GROWTH = 600
+"""MB."""
+OTHERS = (Unparseable, TooLarge, Unsupported, MethodUnavailable)
+
+
+@dataclass
+class Report:
+    """What came out of many inputs; ``growth``: of the process's memory, MB."""
+
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    failures: list[tuple[int, str]] = field(default_factory=list)
+    seconds: float = 0.0
+    slowest: float = 0.0
+    slowest_number: int = -1
+    growth: float = 0.0
+
+
+class Levelled:
+    """Scores features as a version with one numeric and one categorical column does."""
+
+    def batch(self, values: Any, columns: Any) -> PosteriorBatch:
+        """Even posteriors for rows that are in order."""
+        order = json.column_order(columns, NAMES, "/columns")
+        names = NAMES if order is None else tuple(columns)
+        levels: Levels = {names.index("two"): {"x": 0, "y": 1, 1.0: 2}}
+        rows = table(values, names, levels, False, True, "/features")
+        return PosteriorBatch(np.full((len(rows), 2), 0.5))
+
+
+def run(numbers: Iterable[int]) -> Report:
+    """Try the inputs of these numbers."""
+    report = Report()
+    model = _model()
+    memory.forget_peak()
+    before = memory.resident()
+    begin = time.perf_counter()
+    for number in numbers:
+        kind, given = draw(number)
+        start = time.perf_counter()
+        try:
+            outcome = outcome_of(given, model)
+        except Exception as error:
+            outcome = "failure"
+            report.failures.append((number, f"{type(error).__name__}: {str(error)[:200]}"))
+        took = time.perf_counter() - start
+        if took > report.slowest:
+            report.slowest, report.slowest_number = took, number
+        report.counts[kind, outcome] += 1
+    report.seconds = time.perf_counter() - begin
+    report.growth = memory.peak() - before
+    return report
+
+
+def outcome_of(given: Input, model: SourceModel) -> str:
+    """The documented error that the input gets, or ``accepted``; raises what must not happen."""
+    try:
+        body = given.body
+        if given.encoding != "identity":
+            body = ENCODINGS[given.encoding](body, INFLATED)
+            assert len(body) <= INFLATED
+        _answer(Payload(body, given.media_type, given.query, MOST_ROWS), given.sent, model)
+    except InvalidInput as error:
+        _require_sayable(error.faults)
+        return "InvalidInput"
+    except ValidationError as error:
+        _require_sayable(schema_faults(error))
+        return "InvalidInput"
+    except OTHERS as error:
+        str(error).encode()
+        return type(error).__name__
+    return "accepted"
+
+
+def _answer(payload: Payload, sent: str, model: SourceModel) -> None:
+    if payload.media_type == JSON:
+        _require_same(json.decode(payload.body), stdlib_json.loads(payload.body))
+    if sent == "source":
+        given = parse.envelope(SourceIn, payload.json())
+        if training.training(given, CLASSES, "/source") is None:
+            parse.source(given, CLASSES, "/source")
+        return
+    content, text = payload.batch()
+    envelope = parse.envelope(EstimateIn, content, text)
+    parse.bayes_options(envelope.options, CLASSES)
+    parse.batch(envelope, model, Levelled())
+
+
+def _require_same(found: Any, expected: Any) -> None:
+    """Arrays are lists of rows of floats."""
+    if isinstance(found, np.ndarray):
+        assert found.tolist() == [[float(cell) for cell in row] for row in expected]
+    elif isinstance(found, dict):
+        assert list(found) == list(expected)
+        for name, value in found.items():
+            _require_same(value, expected[name])
+    else:
+        assert found == expected
+        assert type(found) is type(expected)
+
+
+def _require_sayable(faults: Iterable[Fault]) -> None:
+    """A problem document can say it, and it is not an echo of the body."""
+    for fault in faults:
+        text = f"{fault.pointer} {fault.message}"
+        text.encode()
+        assert len(fault.message) < 3000, "a message as long as what it is about"
+
+
+def _model() -> SourceModel:
+    given = SourceIn.model_validate({"confusion_matrix": [[9, 1], [2, 8]]})
+    return parse.derived(parse.source(given, CLASSES, ""), "")
