@@ -5,7 +5,7 @@ from typing import Any
 from app.api import estimates
 from app.cli import main
 from app.estimation import estimate
-from tests.end_to_end.secrets import VALUES
+from tests.end_to_end.values import VALUES
 
 
 def faulty(source: Any, batch: Any, asked: Any, nulls: Any) -> Any:

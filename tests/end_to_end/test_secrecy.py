@@ -20,7 +20,7 @@ from sqlalchemy.engine import make_url
 from models_store.engine import connect
 from tests.api.trained import rows
 from tests.end_to_end.processes import free_port
-from tests.end_to_end.secrets import (
+from tests.end_to_end.values import (
     ADMIN,
     FEATURE,
     IDEMPOTENCY,
@@ -208,6 +208,7 @@ def test_no_log_holds_what_was_sent(secret_url: str, tmp_path: Path) -> None:
         raw(told.port, f"{head}Planted: {'planted' * 20_000}\r\n\r\n".encode())
     for answer in (inside, database):
         assert answer.status_code == 500
+        assert "server" not in answer.headers
         assert not [mark for mark in (*MARKS, "Traceback", ".py") if mark in answer.text]
     text, lines = told.text(), told.lines()
     assert not [mark for mark in (*MARKS, key) if mark in text.lower()]
