@@ -46,6 +46,8 @@ class Report:
 class Levelled:
     """Scores features as a version with one numeric and one categorical column does."""
 
+    features = NAMES
+
     def batch(self, values: Any, columns: Any) -> PosteriorBatch:
         """Even posteriors for rows that are in order."""
         order = json.column_order(columns, NAMES, "/columns")
@@ -107,10 +109,10 @@ def _answer(payload: Payload, sent: str, model: SourceModel) -> None:
         if training.training(given, CLASSES, "/source") is None:
             parse.source(given, CLASSES, "/source")
         return
-    content, text = payload.batch()
-    envelope = parse.envelope(EstimateIn, content, text)
+    batch = payload.batch()
+    envelope = parse.envelope(EstimateIn, batch.content, batch.text)
     parse.bayes_options(envelope.options, CLASSES)
-    parse.batch(envelope, model, Levelled())
+    parse.batch(envelope, model, Levelled(), batch.frame)
 
 
 def _require_same(found: Any, expected: Any) -> None:

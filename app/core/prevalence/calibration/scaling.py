@@ -17,7 +17,9 @@ from app.core.prevalence.calibration.maps import Method, Scaling, floor_of, log_
 
 MAX_ITERATIONS = 100
 SLOPE_INFORMATION = 0.1
-"""Below this information on the relative size of the scaled scores, a scale is not determined."""
+LEAST_INFORMATION = 1e-4
+"""Below this information on the relative size of the scaled scores, a scale is not determined; of
+scales by class, which share what there is, each may have less."""
 NO_INFORMATION = 1e-30
 SLOPE_PENALTY = 1.0
 """Weight of ½ Σ(s − 1)² against the summed log-loss, where it is needed."""
@@ -286,4 +288,5 @@ def _determined(hessian: Floats, slopes: Floats, n: int) -> bool:
         profiled = profiled - across.T @ _solve(held[scales:, scales:], across)
     values, vectors = np.linalg.eigh(profiled)
     variance = vectors**2 @ (1.0 / np.maximum(values, NO_INFORMATION))
-    return bool((n / variance * np.maximum(slopes**2, 1.0) > SLOPE_INFORMATION).all())
+    least = SLOPE_INFORMATION if scales == 1 else LEAST_INFORMATION
+    return bool((n / variance * np.maximum(slopes**2, 1.0) > least).all())
