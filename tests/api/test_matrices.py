@@ -137,6 +137,7 @@ class TestWhatIsLeft:
             BODY.replace("[[", "[[["),
             BODY.replace("], [", "] [", 5),
             BODY.replace("], [", "],, [", 1),
+            BODY.replace("[[", "[,[", 1),
             BODY.replace("]]", "],]"),
             BODY + "}",
             BODY[:-1],
@@ -146,6 +147,15 @@ class TestWhatIsLeft:
     def test_broken_bodies_are_refused_as_ever(self, text: str) -> None:
         with pytest.raises(Unparseable):
             decode(text.encode())
+
+    @pytest.mark.parametrize("change", ["] [", "],, [", "], [], ["])
+    def test_broken_where_pieces_meet(self, change: str) -> None:
+        places = [m.start() for m in re.finditer(r"\], \[", BODY)]
+        near = [p for p in places if abs(p - matrices.PIECE) < 400]
+        assert near
+        for place in near:
+            text = BODY[:place] + change + BODY[place + 4 :]
+            assert lifted(text) == []
 
     def test_matrices_within_strings_stay_text(self) -> None:
         inner = json.dumps({"posteriors": ROWS.tolist()})

@@ -1,8 +1,9 @@
 """Large matrices of numbers in JSON, read in pieces.
 
 A JSON parser makes an object of every number and keeps the interpreter to itself until it has read
-them all. Here a matrix is checked and read 128 KiB at a time, straight into float64, so that other
-requests go on meanwhile. Whatever is not plainly a matrix of JSON numbers is left to the parser.
+them all. Here a matrix is read 128 KiB at a time by simdjson, straight into float64, and checked,
+so that other requests go on meanwhile. Whatever is not plainly a matrix of JSON numbers is left to
+the parser.
 """
 
 import re
@@ -10,7 +11,7 @@ import secrets
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+import simdjson
 
 from app.core.prevalence.arrays import Floats
 
@@ -18,24 +19,9 @@ LARGE = 32_768
 """Bytes from which a matrix is worth it; more than anything that is stored as JSON."""
 PIECE = 1 << 17
 START = re.compile(rb'"(?:posteriors|features)"[ \t\n\r]*:[ \t\n\r]*(?=\[[ \t\n\r]*\[)')
+SPACE = b" \t\n\r"
+CLOSE, COMMA = ord("]"), ord(",")
 END = re.compile(rb"\][ \t\n\r]*\]")
-
-Bytes = NDArray[np.uint8]
-
-
-def _members(characters: bytes) -> NDArray[np.bool_]:
-    table = np.zeros(256, np.bool_)
-    table[list(characters)] = True
-    return table
-
-
-SPACE = _members(b" \t\n\r")
-DIGIT = _members(b"0123456789")
-STRUCTURE = _members(b"[],")
-NUMBER_START = _members(b"-0123456789")
-BEFORE_NUMBER = _members(b" \t\n\r[,")
-ALLOWED = _members(b" \t\n\r[],0123456789+-.eE")
-BLANKS = bytes.maketrans(b"[]", b"  ")
 
 
 @dataclass(frozen=True)
@@ -81,10 +67,11 @@ def _matrix(body: bytes | bytearray, start: int, end: int) -> Floats | None:
     width = body.count(b",", start, body.find(b"]", start)) + 1
     inside = body.find(b"[", start) + 1
     last = body.rfind(b"]", inside, end - 1) + 1
+    parser = simdjson.Parser()
     parts: list[Floats] = []
     while inside < last:
         stop = body.rfind(b"]", inside, min(inside + PIECE, last)) + 1
-        rows = _rows(bytes(body[inside:stop]), width, first=not parts) if stop else None
+        rows = _rows(parser, bytes(body[inside:stop]), width, not parts) if stop else None
         if rows is None:
             return None
         parts.append(rows)
@@ -92,59 +79,29 @@ def _matrix(body: bytes | bytearray, start: int, end: int) -> Floats | None:
     return np.concatenate(parts) if parts else None
 
 
-def _rows(piece: bytes, width: int, first: bool) -> Floats | None:
-    """Rows like ``[1, 2], [3, 4]``; those after the first piece begin with a comma."""
-    characters = np.frombuffer(piece, np.uint8)
-    count = _count(characters, width, first)
-    if count is None or not _numbers(characters):
-        return None
-    text = piece.translate(BLANKS)
-    if not first:
-        text = text.lstrip().removeprefix(b",")
-    try:
-        # One number more at the end shows that nothing before it stopped the reading.
-        values = np.fromstring(text + b",7", np.float64, sep=",")
-    except (DeprecationWarning, ValueError):
-        return None
-    return values[:-1].reshape(count, width) if len(values) == count * width + 1 else None
+def _rows(parser: simdjson.Parser, piece: bytes, width: int, first: bool) -> Floats | None:
+    """Rows like ``[1, 2], [3, 4]``; those after the first piece begin with a comma.
 
-
-def _count(characters: Bytes, width: int, first: bool) -> int | None:
-    """How many rows there are; None if anything but rows of ``width`` cells, one number in each."""
-    if not ALLOWED[characters].all():
-        return None
-    before = _before(characters)
-    starts = BEFORE_NUMBER[before] & NUMBER_START[characters]
-    shape = np.where(starts, ord("0"), characters)[STRUCTURE[characters] | starts]
-    pattern = np.frombuffer(b",[" + b",".join([b"0"] * width) + b"]", np.uint8)
-    if first:
-        shape = np.concatenate([pattern[:1], shape])
-    count, rest = divmod(len(shape), len(pattern))
-    if rest or not count or not (shape.reshape(count, -1) == pattern).all():
-        return None
-    return count
-
-
-def _numbers(characters: Bytes) -> bool:
-    """Whether what ``fromstring`` takes for numbers are numbers of JSON too.
-
-    It also takes a leading plus or zero, and a point without a digit on both sides.
+    The parser takes numbers of JSON only, but flattens whatever lists they are in; so brackets and
+    commas are counted: ``width`` numbers before each closing bracket since the one before.
     """
-    before = _before(characters)
-    after_is_digit = np.concatenate([DIGIT[characters][1:], [False]])
-    exponent = (before | 0x20) == ord("e")
-    starts = BEFORE_NUMBER[before]
-    point = characters == ord(".")
-    minus = characters == ord("-")
-    after_minus = np.concatenate([[False], (minus & starts)[:-1]])
-    zero = (characters == ord("0")) & (starts | after_minus)
-    wrong = point & ~(DIGIT[before] & after_is_digit)
-    wrong |= (characters == ord("+")) & ~(exponent & after_is_digit)
-    wrong |= minus & ~(after_is_digit & (exponent | starts))
-    wrong |= zero & after_is_digit
-    return not wrong.any()
-
-
-def _before(characters: Bytes) -> Bytes:
-    """The character before each."""
-    return np.concatenate([np.frombuffer(b"[", np.uint8), characters[:-1]])
+    text = piece.lstrip(SPACE)
+    if text.startswith(b",") == first:
+        return None
+    text = text.removeprefix(b",")
+    try:
+        array = parser.parse(b"[%b]" % text)
+        assert isinstance(array, simdjson.Array)
+        values = np.frombuffer(array.as_buffer(of_type="d"))
+    except (ValueError, TypeError):
+        return None
+    characters = np.frombuffer(text, np.uint8)
+    closing = np.flatnonzero(characters == CLOSE)
+    commas = np.flatnonzero(characters == COMMA)
+    count = len(closing)
+    expected = np.arange(1, count + 1) * width - 1
+    if len(values) != count * width or len(commas) != count * width - 1:
+        return None
+    if not np.array_equal(np.searchsorted(commas, closing), expected):
+        return None
+    return values.reshape(count, width)
