@@ -1,4 +1,4 @@
-"""priorshift serve | migrate | keys | health | demo."""
+"""priorshift serve | migrate | keys | health | demo | register | estimate | history | compare."""
 
 import sys
 from collections.abc import Iterator
@@ -11,6 +11,9 @@ import typer
 from rich.console import Console
 
 from app import access
+from app.console import commands
+from app.console.service import Unreachable
+from app.core.errors import PriorshiftError
 from app.settings import Settings
 from models_store import schema
 from models_store.engine import connect
@@ -67,6 +70,11 @@ def serve(
     threadpool_limits(1)
     server.run(app, host, port, log_level)
 
+
+cli.command()(commands.register)
+cli.command()(commands.estimate)
+cli.command()(commands.history)
+cli.command()(commands.compare)
 
 keys = typer.Typer(no_args_is_help=True, help="API keys, straight in the database.")
 cli.add_typer(keys, name="keys")
@@ -163,7 +171,10 @@ def main() -> None:
     """The command's entry point; mistakes in the configuration are one line, not a trace."""
     try:
         cli()
-    except (ValueError, StoreError) as error:
+    except Unreachable as error:
+        Console(stderr=True).print(f"priorshift: {error}", style="red")
+        sys.exit(1)
+    except (ValueError, StoreError, PriorshiftError) as error:
         Console(stderr=True).print(f"priorshift: {error}", style="red")
         sys.exit(2)
 

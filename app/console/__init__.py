@@ -1,0 +1,1 @@
+"""The service from a terminal: register, estimate, compare, look back; over HTTP or in place."""

@@ -1,0 +1,77 @@
+"""Files of rows: what kind they are, and what a validation set in one says."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from app.api.problems import ApiError
+from app.api.wire import arrow, npy
+from app.api.wire.frame import Frame
+
+KINDS = {
+    ".csv": arrow.CSV,
+    ".parquet": arrow.PARQUET,
+    ".arrow": arrow.ARROW,
+    ".arrows": arrow.ARROW,
+    ".ndjson": arrow.NDJSON,
+    ".jsonl": arrow.NDJSON,
+    ".json": "application/json",
+    ".npy": npy.MEDIA_TYPE,
+}
+LIMITS = arrow.Limits(rows=50_000_000, bytes=1 << 33)
+"""Of a file on one's own disk."""
+
+
+def kind(path: Path) -> str:
+    """The media type by the name's end; ``ValueError`` for others."""
+    found = KINDS.get(path.suffix.lower())
+    if found is None:
+        raise ValueError(f"{path.name}: files end in {', '.join(KINDS)}")
+    return found
+
+
+def content(path: Path) -> bytes:
+    """What is in the file; ``ValueError`` where it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror or error}") from None
+
+
+def frame(path: Path) -> Frame:
+    """The table in a file of named columns."""
+    media_type = kind(path)
+    if media_type not in arrow.DECODERS:
+        raise ValueError(f"{path.name}: a table of named columns is needed, CSV or Parquet say")
+    try:
+        return arrow.decode(media_type, content(path), LIMITS)
+    except ApiError as error:
+        raise ValueError(f"{path.name}: {error}") from None
+
+
+def classes(table: Frame, label: str) -> tuple[str, ...]:
+    """The columns that are named after labels, in the file's order."""
+    labels = set(table.text(label, label).levels)
+    found = tuple(name for name in table.columns if name in labels)
+    missing = sorted(labels - set(found))
+    if missing:
+        raise ValueError(f"column {label} has {missing[0]!r}, but there is no column of that name")
+    return found
+
+
+def validation(table: Frame, label: str, names: tuple[str, ...]) -> dict[str, Any]:
+    """A validation set as the service takes it."""
+    missing = [name for name in names if name not in table.columns]
+    if missing:
+        raise ValueError(f"there is no column {missing[0]!r}, which is a class of the model")
+    codes = table.labels(label, names, label)
+    rows = table.numbers(names)
+    return {
+        "labels": [names[code] for code in codes],
+        "posteriors": {name: rows[:, k].tolist() for k, name in enumerate(names)},
+    }
+
+
+def upload_of(content: dict[str, Any]) -> bytes:
+    """A JSON body."""
+    return json.dumps(content, allow_nan=False).encode()

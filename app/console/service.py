@@ -1,0 +1,132 @@
+"""Where the commands send their requests: a running service, or one within this process."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import httpx
+from rich.console import Console
+from rich.progress import Progress
+
+PIECE = 1 << 18
+BARRED = 1 << 20
+"""Uploads from here on show a bar, on a terminal."""
+
+
+class Refused(ValueError):
+    """The service says no; the message is its own."""
+
+
+class Unreachable(RuntimeError):
+    """Nobody answers."""
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A body, its media type, and what is wanted back."""
+
+    content: bytes
+    kind: str
+    accept: str = "application/json"
+
+
+class Service(Protocol):
+    """Sends one request and gives the answer, whatever its status."""
+
+    def send(
+        self, method: str, path: str, query: Mapping[str, str], upload: Upload | None
+    ) -> httpx.Response:
+        """The answer; ``Unreachable`` where there is none."""
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A running service at ``url``; ``key`` opens it, where it needs one."""
+
+    url: str
+    key: str | None
+
+    def send(
+        self, method: str, path: str, query: Mapping[str, str], upload: Upload | None
+    ) -> httpx.Response:
+        """Over HTTP."""
+        headers = _headers(upload)
+        if self.key is not None:
+            headers["Authorization"] = f"Bearer {self.key}"
+        content = None if upload is None else _watched(upload.content)
+        try:
+            with httpx.Client(base_url=self.url, timeout=600) as client:
+                return client.request(method, path, params=query, headers=headers, content=content)
+        except httpx.TransportError as error:
+            raise Unreachable(f"no answer from {self.url}: {error}") from None
+
+
+@dataclass(frozen=True)
+class Local:
+    """The application itself, on the database of the settings, without a server."""
+
+    app: Any
+
+    def send(
+        self, method: str, path: str, query: Mapping[str, str], upload: Upload | None
+    ) -> httpx.Response:
+        """Within this process."""
+
+        async def ask() -> httpx.Response:
+            transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
+            async with httpx.AsyncClient(transport=transport, base_url="http://local") as client:
+                content = None if upload is None else upload.content
+                headers = _headers(upload)
+                return await client.request(
+                    method, path, params=query, headers=headers, content=content
+                )
+
+        return asyncio.run(ask())
+
+
+def ask(
+    service: Service,
+    verb: str,
+    path: str,
+    upload: Upload | None = None,
+    /,
+    **query: str | None,
+) -> httpx.Response:
+    """The answer of a request that went well; ``Refused`` with the service's words otherwise."""
+    sent = {name: value for name, value in query.items() if value is not None}
+    answer = service.send(verb, path, sent, upload)
+    if answer.is_success:
+        return answer
+    raise Refused(_words(answer))
+
+
+def _words(answer: httpx.Response) -> str:
+    try:
+        problem = answer.json()
+        return str(problem["detail"])
+    except (ValueError, KeyError, TypeError):
+        return f"the service answers {answer.status_code}"
+
+
+def _headers(upload: Upload | None) -> dict[str, str]:
+    if upload is None:
+        return {}
+    # Known in advance, the length need not be sent in chunks.
+    length = str(len(upload.content))
+    return {"Content-Type": upload.kind, "Accept": upload.accept, "Content-Length": length}
+
+
+def _watched(content: bytes) -> bytes | Iterator[bytes]:
+    console = Console(stderr=True)
+    if len(content) < BARRED or not console.is_terminal:
+        return content
+    return _pieces(content, console)
+
+
+def _pieces(content: bytes, console: Console) -> Iterator[bytes]:
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("sending", total=len(content))
+        for start in range(0, len(content), PIECE):
+            yield content[start : start + PIECE]
+            progress.advance(task, PIECE)
