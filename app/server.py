@@ -1,6 +1,7 @@
 """The server process: uvicorn without patience for half a request; what ends before it drains."""
 
 import asyncio
+import resource
 import sys
 from contextlib import suppress
 from types import FrameType
@@ -16,55 +17,106 @@ DRAIN_SECONDS = 20
 HEADER_SECONDS = 10.0
 """How long the headers of a request may take to arrive."""
 MOST_HEADER_BYTES = 65_536
+LINGER_SECONDS = 30.0
+"""How long the rest of a body may come that is not wanted any more; it is thrown away."""
+READ_SECONDS = 120.0
+"""How long a client may take to read an answer."""
+MOST_UNREAD_BYTES = 256 * 1024 * 1024
+"""Answers that wait to be read, of all clients; beyond it the slowest is cut off."""
 MOST_CONNECTIONS = 4_000
+MORE_FILES = 200
+"""Files that are no connections: the database, the log, pipes."""
 STARTUP_FAILURE = 3
 """The exit status that uvicorn's own command has for it."""
 
 
 class Protocol(HttpToolsProtocol):
-    """Hangs up on whoever sends headers too slowly, or too many of them."""
+    """Hangs up on whoever sends or reads too slowly, or sends too many headers."""
 
     _timer: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
+    _headers_due = False
     _received = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A first request is due."""
         super().connection_made(transport)
-        self._expect()
+        self._expect_headers()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Nothing is due any more."""
         self._complete()
+        self._was_read()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Some of it, perhaps with the start of the body."""
         super().data_received(data)
-        if self._timer is not None:
+        if self._headers_due:
             self._received += len(data)
             if self._received > MOST_HEADER_BYTES:
                 self._complete()
                 self.transport.close()
+        elif self._timer is None and self.cycle is not None and self.cycle.response_complete:
+            # The rest of a refused body, or empty lines; they stopped the keep-alive timer.
+            self._timer = self.loop.call_later(LINGER_SECONDS, self.transport.close)
 
     def on_message_begin(self) -> None:
         """The first bytes of a request."""
         super().on_message_begin()
-        self._expect()
+        if not self._headers_due:
+            self._expect_headers()
 
     def on_headers_complete(self) -> None:
         """The body has limits of its own."""
         self._complete()
         super().on_headers_complete()
 
-    def _expect(self) -> None:
-        if self._timer is None:
-            self._received = 0
-            self._timer = self.loop.call_later(HEADER_SECONDS, self.transport.close)
+    def pause_writing(self) -> None:
+        """The client reads slowly."""
+        super().pause_writing()
+        self._was_read()
+        self._unread = self.loop.call_later(READ_SECONDS, self.transport.abort)
+        self._relieve()
+
+    def resume_writing(self) -> None:
+        """It has read."""
+        super().resume_writing()
+        self._was_read()
+
+    def _expect_headers(self) -> None:
+        self._complete()
+        self._headers_due = True
+        self._received = 0
+        self._timer = self.loop.call_later(HEADER_SECONDS, self.transport.close)
 
     def _complete(self) -> None:
+        self._headers_due = False
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _was_read(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
+
+    def _relieve(self) -> None:
+        """Cut off the slowest readers while too much waits for them."""
+        since = {
+            c: c._unread.when()
+            for c in self.connections
+            if isinstance(c, Protocol) and c._unread is not None
+        }
+        slowest = sorted(since, key=since.__getitem__)
+        sizes = [c.transport.get_write_buffer_size() for c in slowest]
+        waiting = sum(sizes)
+        for connection, size in zip(slowest[:-1], sizes, strict=False):
+            if waiting <= MOST_UNREAD_BYTES:
+                break
+            waiting -= size
+            connection._was_read()
+            connection.transport.abort()
 
 
 class Server(uvicorn.Server):
@@ -97,9 +149,18 @@ def configuration(app: FastAPI, **settings: Any) -> uvicorn.Config:
 
 def run(app: FastAPI, host: str, port: int, log_level: str) -> None:
     """Serve until a signal; other requests have ``DRAIN_SECONDS`` to finish."""
+    _allow_files(MOST_CONNECTIONS + MORE_FILES)
     logs.configure(app.state.settings.log_format, log_level)
     server = Server(configuration(app, host=host, port=port, log_config=None))
     with suppress(KeyboardInterrupt):
         server.run()
     if not server.started:
         sys.exit(STARTUP_FAILURE)
+
+
+def _allow_files(wanted: int) -> None:
+    """Open so many, where the system lets this process have them; 1,024 is the usual start."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

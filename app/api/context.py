@@ -8,11 +8,12 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import Depends, Path, Query, Request
-from starlette.responses import JSONResponse
+from starlette.responses import Response
 
 from app.access import Gate
 from app.api.requests import NAME
 from app.api.responses import Out, ProblemOut
+from app.api.wire.json import MEDIA_TYPE, encode
 from app.core.errors import InvalidInput
 from app.settings import Settings
 from models_store.errors import NotFound
@@ -63,11 +64,11 @@ def problems(*codes: int) -> dict[int | str, dict[str, Any]]:
 
 def answer(
     content: Out | dict[str, Any], status: int = 200, headers: dict[str, str] | None = None
-) -> JSONResponse:
-    """A JSON answer."""
+) -> Response:
+    """A JSON answer; values may be arrays."""
     if isinstance(content, Out):
         content = content.model_dump(mode="json", by_alias=True)
-    return JSONResponse(content, status, headers)
+    return Response(encode(content), status, headers, MEDIA_TYPE)
 
 
 def encode_cursor(place: tuple[str, ...] | None) -> str | None:

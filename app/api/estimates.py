@@ -188,7 +188,7 @@ def _with_arrays(
         "trace": result.trace,
         "weighted_precision": result.weighted_precision,
     }
-    content.update({k: array.tolist() for k, array in arrays.items() if array is not None})
+    content.update({k: array for k, array in arrays.items() if array is not None})
     if result.posteriors is not None:
         content["posteriors"] = present.rows(names, result.posteriors, like)
     return content

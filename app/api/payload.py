@@ -1,7 +1,7 @@
 """The body of a request: read within the limit, decoded by its media type."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -125,8 +125,8 @@ async def _payload(request: Request) -> AsyncIterator[Payload]:
     try:
         await body.read(request, settings)
         if inflate is not None:
-            limit = settings.max_inflated_bytes
-            body.replace(await run_sync(inflate, bytes(body.content), limit))
+            async with pool.inflating.turn():
+                await body.replace(inflate(body.content, settings.max_inflated_bytes))
         async with pool.lane(len(body.content)).turn():
             budget.begin(settings.request_seconds)
             media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -176,10 +176,14 @@ class Held:
             raise TooSlow(message) from None
         self.content = content
 
-    def replace(self, content: bytes) -> None:
-        """Hold its inflated form instead."""
-        self._count(len(content))
+    async def replace(self, parts: Iterator[bytes]) -> None:
+        """Hold its inflated form instead; while it grows, both."""
+        content = bytearray()
+        while part := await run_sync(next, parts, b""):
+            self._count(len(self.content) + len(content) + len(part))
+            content += part
         self.content = content
+        self._count(len(content))
 
     def release(self) -> None:
         """It is not needed any more."""

@@ -49,6 +49,7 @@ class Pool:
         self._held = 0
         self._small = Lane(settings.small_slots, settings.queue)
         self._large = Lane(settings.large_slots, settings.queue)
+        self.inflating = Lane(settings.large_slots, settings.queue)
 
     def hold(self, size: int) -> None:
         """Count ``size`` more bytes of bodies in memory; ``Busy`` where that is too much."""

@@ -194,8 +194,8 @@ def parameters(record: VersionRecord, trained: Trained, fitted: Linear) -> out.P
 def rows(names: Sequence[str], values: Floats, like: Any) -> Any:
     """An array in the form that the request's posteriors had: rows, or lists by class."""
     if isinstance(like, dict):
-        return {name: column.tolist() for name, column in zip(names, values.T, strict=True)}
-    return values.tolist()
+        return dict(zip(names, values.T, strict=True))
+    return values
 
 
 def _columns(trained: Trained, weights: list[list[float]]) -> list[out.ColumnOut]:

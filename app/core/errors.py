@@ -54,6 +54,15 @@ class Faults:
         self._first: list[Fault] = []
         self._count = 0
 
+    @property
+    def full(self) -> bool:
+        """Whether the next one is only counted, so that nobody needs its words."""
+        return self._count >= self.SHOWN
+
+    def count_another(self) -> None:
+        """One more, without words."""
+        self._count += 1
+
     def add(self, pointer: str, message: str, row: int | None = None) -> None:
         """One more."""
         self._count += 1

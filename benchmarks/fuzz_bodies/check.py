@@ -86,7 +86,7 @@ def outcome_of(given: Input, model: SourceModel) -> str:
     try:
         body = given.body
         if given.encoding != "identity":
-            body = ENCODINGS[given.encoding](body, INFLATED)
+            body = b"".join(ENCODINGS[given.encoding](body, INFLATED))
             assert len(body) <= INFLATED
         _answer(Payload(body, given.media_type, given.query, MOST_ROWS), given.sent, model)
     except InvalidInput as error:

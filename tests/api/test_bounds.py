@@ -65,6 +65,14 @@ class TestCompressedBodies:
             answer = post(lasting, address, broken, encoding)
             assert answer.status_code == 400, broken
 
+    def test_endless_empty_parts_cost_little(self, lasting: httpx.Client, encoding: str) -> None:
+        address = register(lasting, f"empty-{encoding}", COUNTED)
+        empty = packed(encoding, b"")
+        content = empty * (900_000 // len(empty)) + packed(encoding, json.dumps(BATCH).encode())
+        start = time.monotonic()
+        assert post(lasting, address, content, encoding).status_code in (200, 400)
+        assert time.monotonic() - start < 3.0
+
     def test_bombs_are_413(self, sqlite_url: str, encoding: str) -> None:
         bomb = packed(encoding, b" " * 200_000_000)
         assert len(bomb) < 250_000
@@ -161,10 +169,90 @@ class TestTime:
             answered = raw(client, twice)
             assert answered.count(b"HTTP/1.1 200") == 1
 
+    def test_what_follows_an_answer_is_cut_off_too(
+        self, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(server, "LINGER_SECONDS", 0.3)
+        body = "POST /v1/nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 9999\r\n\r\n"
+        with limited(sqlite_url) as client:
+            for head in ("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n", body):
+                assert dripped(client, head) < 3.0
+
+    def test_answers_that_nobody_reads_are_dropped(
+        self, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(server, "READ_SECONDS", 0.3)
+        with limited(sqlite_url) as client:
+            assert unread(client, register(client, "unread", COUNTED))
+
+    def test_so_are_the_slowest_where_too_much_waits(
+        self, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(server, "MOST_UNREAD_BYTES", 10_000_000)
+        with limited(sqlite_url) as client:
+            address = register(client, "slowest", COUNTED)
+            with asked(client, address) as first, asked(client, address):
+                assert len(drained(first)) < ANSWER
+            with asked(client, address) as only:
+                assert len(drained(only)) > ANSWER
+
     def test_endless_headers_are_cut_off(self, sqlite_url: str) -> None:
         with limited(sqlite_url) as client:
             head = "GET /livez HTTP/1.1\r\n" + "X-A: b\r\n" * 20_000
             assert raw(client, head) == b""
+
+
+ANSWER = 13_000_000
+"""Less than the bytes of an answer of 400,000 rows, more than what the kernel keeps of it."""
+
+
+@contextmanager
+def asked(client: httpx.Client, address: str) -> Iterator[socket.socket]:
+    """A connection on which a large answer is due, which has begun to arrive."""
+    rows = np.random.default_rng(0).dirichlet([1, 1], 400_000)
+    buffer = io.BytesIO()
+    np.save(buffer, rows)
+    head = (
+        f"POST {address}/posteriors HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-npy\r\n"
+        f"Content-Length: {len(buffer.getvalue())}\r\n\r\n"
+    )
+    with socket.create_connection((client.base_url.host, client.base_url.port), 60) as connection:
+        connection.sendall(head.encode() + buffer.getvalue())
+        connection.recv(1)
+        yield connection
+
+
+def unread(client: httpx.Client, address: str) -> bool:
+    """Whether the server gives up on a large answer that is read after a second only."""
+    with asked(client, address) as connection:
+        time.sleep(1.0)
+        return len(drained(connection)) < ANSWER
+
+
+def drained(connection: socket.socket) -> bytes:
+    """What comes until a second of silence, or the end."""
+    connection.settimeout(1.0)
+    said = b""
+    try:
+        while part := connection.recv(1 << 20):
+            said += part
+    except (ConnectionError, TimeoutError):
+        pass
+    return said
+
+
+def dripped(client: httpx.Client, head: str) -> float:
+    """Seconds until the server hangs up on somebody who sends an empty line now and then."""
+    start = time.monotonic()
+    with socket.create_connection((client.base_url.host, client.base_url.port), 10) as connection:
+        try:
+            connection.sendall(head.encode())
+            while time.monotonic() < start + 3.0:
+                time.sleep(0.05)
+                connection.sendall(b"\r\n")
+        except ConnectionError:
+            pass
+    return time.monotonic() - start
 
 
 def raw(client: httpx.Client, head: str) -> bytes:

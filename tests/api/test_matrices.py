@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from app.api.problems import Unparseable
 from app.api.wire import matrices
-from app.api.wire.json import decode
+from app.api.wire.json import decode, encode
 from app.core.prevalence.arrays import Floats
 from tests.api.sources import COUNTED, register
 
@@ -22,6 +22,28 @@ BODY = json.dumps({"method": "em", "posteriors": ROWS.tolist(), "columns": ["a",
 
 def lifted(text: str) -> list[Floats]:
     return list(matrices.lifted(text.encode()).matrices.values())
+
+
+class TestWhatIsWritten:
+    @pytest.mark.parametrize("shape", [(0, 2), (3,), (7, 3), (5000, 2), (2, 5000), (0,)])
+    def test_is_what_python_writes(self, shape: tuple[int, ...]) -> None:
+        values = np.random.default_rng(0).random(shape)
+        content = {"é": None, "many": ["x"] * 5000, "none": [], "matrix": values.tolist()}
+        written = encode({**content, "matrix": values})
+        expected = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+        assert written == expected.encode()
+
+    def test_columns_too(self) -> None:
+        values = np.random.default_rng(0).random((5000, 2))
+        columns = {"a": values[:, 0], "b": values[:, 1]}
+        expected = json.dumps(
+            {"m": {k: v.tolist() for k, v in columns.items()}}, separators=(",", ":")
+        )
+        assert encode({"m": columns}) == expected.encode()
+
+    def test_is_never_nan(self) -> None:
+        with pytest.raises(ValueError, match="JSON"):
+            encode({"matrix": np.array([[np.nan]])})
 
 
 class TestWhatIsRead:

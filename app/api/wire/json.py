@@ -17,6 +17,8 @@ from app.core.prevalence.arrays import Codes, Floats
 MEDIA_TYPE = "application/json"
 NUMBERS = {int, float}
 LARGEST_COUNT = 2.0**53
+PIECE = 2_000
+"""Numbers that are written in one go, in less than a millisecond."""
 SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -71,6 +73,39 @@ def _decoded(
     if not isinstance(value, dict):
         raise Unparseable("the body must be a JSON object")
     return value
+
+
+def encode(content: Mapping[str, Any]) -> bytes:
+    """An object that may hold arrays, also by name, written in pieces.
+
+    The writer keeps the interpreter to itself while it writes; between the pieces other requests
+    go on.
+    """
+    return _object_of(content).encode()
+
+
+def _object_of(content: Mapping[str, Any]) -> str:
+    parts = [f"{_dumps(name)}:{_written(value)}" for name, value in content.items()]
+    return "{" + ",".join(parts) + "}"
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, dict) and any(isinstance(item, np.ndarray) for item in value.values()):
+        return _object_of(value)
+    if not isinstance(value, list | np.ndarray):
+        return _dumps(value)
+    cells = value[0].size if isinstance(value, np.ndarray) and len(value) else 1
+    step = max(PIECE // cells, 1)
+    pieces = (value[i : i + step] for i in range(0, len(value), step))
+    return "[" + ",".join(_dumps(_plain(piece))[1:-1] for piece in pieces) + "]"
+
+
+def _plain(values: Any) -> Any:
+    return values.tolist() if isinstance(values, np.ndarray) else values
+
+
+def _dumps(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def matrix(values: Any, width: int, at: str) -> Floats:
@@ -221,10 +256,15 @@ def codes(values: Any, names: Sequence[str], at: str, partial: bool = False) -> 
         return np.fromiter(map(index.__getitem__, values), np.intp, len(values))
     faults = Faults()
     for row, value in enumerate(values):
-        if type(value) not in types:
+        wrong_type = type(value) not in types
+        if not wrong_type and value in index:
+            continue
+        if faults.full:
+            faults.count_another()
+        elif wrong_type:
             message = f"{shown(value)} is not a string; labels are strings, write them in quotes"
             faults.add(f"{at}/{row}", message, row)
-        elif value not in index:
+        else:
             faults.add(f"{at}/{row}", f"{shown(value)} is not one of {_listed(names)}", row)
     faults.raise_if_any()
     raise AssertionError("a row at fault was not found")
