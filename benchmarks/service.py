@@ -32,7 +32,7 @@ def service(**settings: str) -> Iterator[Running]:
         given = {"database_url": f"sqlite:///{Path(folder) / 'service.db'}", **settings}
         environment = {**os.environ, **{f"PRIORSHIFT_{k.upper()}": v for k, v in given.items()}}
         subprocess.run([*COMMAND, "migrate"], env=environment, check=True)
-        port = _free_port()
+        port = free_port()
         process = subprocess.Popen(
             [*COMMAND, "serve", "--port", str(port), "--log-level", "warning"], env=environment
         )
@@ -45,7 +45,8 @@ def service(**settings: str) -> Iterator[Running]:
             process.wait()
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listens on."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]

@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+import orjson
 
 from app.api.problems import Unparseable
 from app.api.wire import matrices
@@ -79,33 +80,33 @@ def encode(content: Mapping[str, Any]) -> bytes:
     """An object that may hold arrays, also by name, written in pieces.
 
     The writer keeps the interpreter to itself while it writes; between the pieces other requests
-    go on.
+    go on. Numbers are written with the fewest digits that give them again.
     """
-    return _object_of(content).encode()
+    parts = [_dumps(name) + b":" + _written(value) for name, value in content.items()]
+    return b"{" + b",".join(parts) + b"}"
 
 
-def _object_of(content: Mapping[str, Any]) -> str:
-    parts = [f"{_dumps(name)}:{_written(value)}" for name, value in content.items()]
-    return "{" + ",".join(parts) + "}"
-
-
-def _written(value: Any) -> str:
+def _written(value: Any) -> bytes:
     if isinstance(value, dict) and any(isinstance(item, np.ndarray) for item in value.values()):
-        return _object_of(value)
+        return encode(value)
     if not isinstance(value, list | np.ndarray):
         return _dumps(value)
     cells = value[0].size if isinstance(value, np.ndarray) and len(value) else 1
     step = max(PIECE // cells, 1)
     pieces = (value[i : i + step] for i in range(0, len(value), step))
-    return "[" + ",".join(_dumps(_plain(piece))[1:-1] for piece in pieces) + "]"
+    write: Callable[[Any], bytes] = _array if isinstance(value, np.ndarray) else _dumps
+    return b"[" + b",".join(write(piece)[1:-1] for piece in pieces) + b"]"
 
 
-def _plain(values: Any) -> Any:
-    return values.tolist() if isinstance(values, np.ndarray) else values
+def _array(values: Floats) -> bytes:
+    if not np.isfinite(values).all():
+        raise ValueError("JSON has no number for NaN and infinity")
+    return orjson.dumps(np.ascontiguousarray(values), option=orjson.OPT_SERIALIZE_NUMPY)
 
 
-def _dumps(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+def _dumps(value: Any) -> bytes:
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode()
 
 
 def matrix(values: Any, width: int, at: str) -> Floats:

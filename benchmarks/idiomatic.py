@@ -1,0 +1,58 @@
+"""The endpoint that FastAPI's own tutorial leads to, for comparison: pydantic lists, one array.
+
+python -m benchmarks.idiomatic --port 9000
+"""
+
+import argparse
+from typing import Any
+
+import numpy as np
+import uvicorn
+from fastapi import FastAPI, Request
+from pydantic import BaseModel
+
+from app.core.prevalence.adjust import adjust
+from app.core.prevalence.likelihood import Likelihood
+from app.core.prevalence.mle import mle
+
+app = FastAPI()
+SOURCE = np.array([0.8, 0.2])
+
+
+class Batch(BaseModel):
+    """Rows of posteriors."""
+
+    posteriors: list[list[float]]
+
+
+@app.post("/estimates")
+def estimates(batch: Batch) -> dict[str, Any]:
+    """The estimate alone."""
+    found = mle(Likelihood.of(np.array(batch.posteriors), SOURCE))
+    return {"prevalence": found.prevalence.tolist(), "gain": found.gain}
+
+
+@app.post("/posteriors")
+def posteriors(batch: Batch) -> dict[str, Any]:
+    """The adjusted rows."""
+    rows = np.array(batch.posteriors)
+    found = mle(Likelihood.of(rows, SOURCE))
+    return {"posteriors": adjust(rows, SOURCE, found.prevalence)[0].tolist()}
+
+
+@app.post("/echo")
+async def echo(batch: Batch) -> Batch:
+    """What came."""
+    return batch
+
+
+@app.post("/drop")
+async def drop(request: Request) -> dict[str, int]:
+    """How much came."""
+    return {"bytes": len(await request.body())}
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--port", type=int, required=True)
+    uvicorn.run(app, port=parser.parse_args().port, log_level="warning")

@@ -1,0 +1,164 @@
+"""What the wire costs: every format, in and out, beside an idiomatic FastAPI endpoint.
+
+python -m benchmarks.wire [--rows 1000000] [--repeats 5]
+
+Two server processes of one worker each, over loopback, the estimate included; times are of whole
+requests, the least of the repeats and their spread. Formats take turns, so that what the machine
+does meanwhile meets all of them.
+"""
+
+import argparse
+import io
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import httpx
+import numpy as np
+
+from app.api.wire import arrow
+from app.core.prevalence.arrays import Floats
+from benchmarks.bystander import draw
+from benchmarks.report import heading, table
+from benchmarks.service import free_port, service
+
+CLASSES = ("legit", "fraud")
+SMALL = 100
+SMALL_CLASSES = ("a", "b", "c")
+Ask = Callable[[httpx.Client], httpx.Response]
+
+
+@dataclass(frozen=True)
+class Body:
+    """A batch in one format."""
+
+    content: bytes
+    kind: str
+
+
+def bodies(rows: Floats, names: tuple[str, ...]) -> dict[str, Body]:
+    """The same rows in every format."""
+    array = io.BytesIO()
+    np.save(array, rows)
+    by_name = {name: column.tolist() for name, column in zip(names, rows.T, strict=True)}
+    found = {
+        "JSON": Body(json.dumps({"posteriors": rows.tolist()}).encode(), "application/json"),
+        "columnar JSON": Body(json.dumps({"posteriors": by_name}).encode(), "application/json"),
+        "NPY": Body(array.getvalue(), "application/x-npy"),
+    }
+    kinds = {"Arrow": arrow.ARROW, "Parquet": arrow.PARQUET, "CSV": arrow.CSV}
+    for name, kind in {**kinds, "NDJSON": arrow.NDJSON}.items():
+        found[name] = Body(arrow.encode(kind, names, rows), kind)
+    return found
+
+
+@contextmanager
+def idiomatic() -> Iterator[str]:
+    """The address of the endpoint to compare with."""
+    port = free_port()
+    process = subprocess.Popen([sys.executable, "-m", "benchmarks.idiomatic", "--port", str(port)])
+    base = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(600):
+            try:
+                httpx.get(f"{base}/openapi.json")
+                break
+            except httpx.TransportError:
+                time.sleep(0.1)
+        yield base
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def register(base: str, name: str, classes: tuple[str, ...]) -> str:
+    """A version without calibration, so that both sides compute the same; its address."""
+    priors = {c: 1.0 / len(classes) for c in classes} if len(classes) > 2 else {}
+    priors = priors or {"legit": 0.8, "fraud": 0.2}
+    body = {"name": name, "classes": list(classes), "source": {"priors": priors}}
+    httpx.post(f"{base}/v1/models", json=body).raise_for_status()
+    return f"{base}/v1/models/{name}/versions/1"
+
+
+def post(url: str, body: Body, accept: str | None = None) -> Ask:
+    """A request."""
+    headers = {"content-type": body.kind, "accept": accept or "application/json"}
+    return lambda client: client.post(url, content=body.content, headers=headers)
+
+
+def timed(asks: dict[str, Ask], repeats: int) -> dict[str, list[float]]:
+    """Seconds of each, in turns; the first turn is not counted."""
+    seconds: dict[str, list[float]] = {name: [] for name in asks}
+    with httpx.Client(timeout=600) as client:
+        for turn in range(repeats + 1):
+            for name, ask in asks.items():
+                start = time.perf_counter()
+                ask(client).raise_for_status()
+                if turn:
+                    seconds[name].append(time.perf_counter() - start)
+    return seconds
+
+
+def large(ours: str, theirs: str, rows: int, repeats: int) -> list[list[str]]:
+    """A million rows: the estimate alone, and the adjusted rows back."""
+    given = bodies(draw(np.random.default_rng(0), rows, 0.3)[1], CLASSES)
+    asks: dict[str, Ask] = {
+        "idiomatic, estimate": post(f"{theirs}/estimates", given["JSON"]),
+        "idiomatic, rows back": post(f"{theirs}/posteriors", given["JSON"]),
+        "NPY received and dropped": post(f"{theirs}/drop", given["NPY"]),
+    }
+    for name, body in given.items():
+        asks[f"{name}, estimate"] = post(f"{ours}/estimates?keep=false", body)
+        asks[f"{name}, rows back"] = post(f"{ours}/posteriors", body, body.kind)
+    seconds = timed(asks, repeats)
+    lines = []
+    for name, found in seconds.items():
+        base = "rows back" if name.endswith("rows back") else "estimate"
+        ratio = min(seconds[f"idiomatic, {base}"]) / min(found)
+        sent = given.get(name.partition(",")[0])
+        size = "" if sent is None else f"{len(sent.content) / 1e6:.0f}"
+        least, most = min(found) * 1000, max(found) * 1000
+        lines.append([name, size, f"{least:.0f}", f"{most:.0f}", f"{ratio:.1f}"])
+    return lines
+
+
+def small(ours: str, theirs: str, repeats: int) -> list[list[str]]:
+    """A hundred rows of three classes: requests a second, one after another."""
+    rows = np.random.default_rng(1).dirichlet(np.ones(3), SMALL)
+    body = bodies(rows, SMALL_CLASSES)["JSON"]
+    asks = {
+        "idiomatic, echo": post(f"{theirs}/echo", body),
+        "estimate with interval and test": post(f"{ours}/estimates?keep=false", body),
+        "shift test": post(f"{ours}/shift-tests", body),
+    }
+    seconds = timed(asks, repeats * 100)
+    return [
+        [name, f"{np.median(found) * 1000:.2f}", f"{1 / np.median(found):.0f}"]
+        for name, found in seconds.items()
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--repeats", type=int, default=5)
+    given = parser.parse_args()
+    with service() as ours, idiomatic() as theirs:
+        version = register(ours.base, "m", CLASSES)
+        three = register(ours.base, "three", SMALL_CLASSES)
+        lines = large(version, theirs, given.rows, given.repeats)
+        few = small(three, theirs, given.repeats)
+    print("# What the wire costs\n")
+    print(heading("wire", ("numpy", "fastapi", "pydantic", "pysimdjson", "pyarrow", "uvicorn")))
+    print(f"{given.rows} × 2, {given.repeats} repeats; ratio: idiomatic over this, of the least\n")
+    print(table(["request", "MB", "least ms", "most ms", "ratio"], lines))
+    print(f"{SMALL} × {len(SMALL_CLASSES)}, JSON, one connection\n")
+    print(table(["request", "median ms", "requests a second"], few))
+
+
+if __name__ == "__main__":
+    main()
