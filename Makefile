@@ -26,10 +26,10 @@ format: $(VENV)/installed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-$(VENV)/installed: requirements.lock requirements-dev.lock pyproject.toml
+$(VENV)/installed: requirements.lock requirements-dev.lock pyproject.toml clients/python/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e clients/python
 	touch $@
 
 fuzz-api: $(VENV)/installed

@@ -1,0 +1,1 @@
+"""Clients of the service, each a distribution of its own."""

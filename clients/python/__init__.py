@@ -1,0 +1,1 @@
+"""The Python client: its distribution and its tests."""

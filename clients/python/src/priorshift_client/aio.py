@@ -1,0 +1,148 @@
+"""The client that is awaited, on asyncio."""
+
+import asyncio
+from itertools import count
+from types import TracebackType
+from typing import Self, TypeVar
+
+import httpx
+
+from priorshift_client.calls import Answer, Call
+from priorshift_client.errors import TransportError
+from priorshift_client.operations import access, adjusting, batches, history, models, versions
+from priorshift_client.retries import Retries
+from priorshift_client.shells import DoesAsync, ListsAsync, RunsAsync
+from priorshift_client.wire import Compression, answered, connection, failed
+
+T = TypeVar("T")
+
+
+class AsyncGroup:
+    """Operations on one kind of resource."""
+
+    def __init__(self, runner: RunsAsync) -> None:
+        self._runner = runner
+
+    async def run(self, call: Call[T]) -> T:
+        """The result of a call."""
+        return await self._runner.run(call)
+
+
+class AsyncModels(AsyncGroup):
+    """``client.models``."""
+
+    create = DoesAsync(models.create_model)
+    get = DoesAsync(models.get_model)
+    list = ListsAsync(models.list_models)
+    describe = DoesAsync(models.describe_model)
+    delete = DoesAsync(models.delete_model)
+
+
+class AsyncVersions(AsyncGroup):
+    """``client.versions``."""
+
+    register = DoesAsync(versions.register_version)
+    get = DoesAsync(versions.get_version)
+    list = ListsAsync(versions.list_versions)
+    scorecard = DoesAsync(versions.get_scorecard)
+
+
+class AsyncAliases(AsyncGroup):
+    """``client.aliases``."""
+
+    put = DoesAsync(models.put_alias)
+    get = DoesAsync(models.get_alias)
+    delete = DoesAsync(models.delete_alias)
+
+
+class AsyncEstimates(AsyncGroup):
+    """``client.estimates``."""
+
+    get = DoesAsync(history.get_estimate)
+
+
+class AsyncEvaluations(AsyncGroup):
+    """``client.evaluations``."""
+
+    get = DoesAsync(history.get_evaluation)
+    list = ListsAsync(history.list_evaluations)
+
+
+class AsyncKeys(AsyncGroup):
+    """``client.keys``, for administrators."""
+
+    create = DoesAsync(access.create_key)
+    list = ListsAsync(access.list_keys)
+    get = DoesAsync(access.get_key)
+    revoke = DoesAsync(access.revoke_key)
+
+
+class AsyncClient:
+    """``Client`` with methods to be awaited, and lists for ``async for``."""
+
+    estimate = DoesAsync(batches.estimate)
+    posteriors = DoesAsync(adjusting.posteriors)
+    shift_test = DoesAsync(batches.shift_test)
+    region_test = DoesAsync(batches.region_test)
+    bias_adjustment = DoesAsync(adjusting.bias_adjustment)
+    evaluate = DoesAsync(history.evaluate)
+    history = ListsAsync(history.history)
+    audit = ListsAsync(access.audit)
+    health = DoesAsync(access.health)
+    release = DoesAsync(access.release)
+
+    def __init__(
+        self,
+        base_url: str,
+        key: str | None = None,
+        *,
+        timeout: float = 60.0,
+        retries: int | Retries = 3,
+        compress: Compression | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._connection = connection(base_url, key, compress)
+        self._retries = retries if isinstance(retries, Retries) else Retries(retries)
+        self._http = httpx.AsyncClient(
+            base_url=self._connection.base_url, timeout=timeout, transport=transport
+        )
+        self.models = AsyncModels(self)
+        self.versions = AsyncVersions(self)
+        self.aliases = AsyncAliases(self)
+        self.estimates = AsyncEstimates(self)
+        self.evaluations = AsyncEvaluations(self)
+        self.keys = AsyncKeys(self)
+
+    def __repr__(self) -> str:
+        return f"AsyncClient({str(self._connection)!r})"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close its connections."""
+        await self._http.aclose()
+
+    async def run(self, call: Call[T]) -> T:
+        """Send a call until it is answered, or not worth sending again."""
+        for attempt in count():
+            outcome = await self._send(call)
+            pause = self._retries.pause(call, outcome, attempt)
+            if pause is None:
+                return call.result(outcome)
+            await asyncio.sleep(pause)
+        raise AssertionError("unreachable")
+
+    async def _send(self, call: Call[T]) -> Answer | TransportError:
+        try:
+            return answered(await self._http.send(self._connection.request(call, self._http)))
+        except (httpx.TransportError, httpx.DecodingError) as error:
+            return failed(error, call)

@@ -1,0 +1,1 @@
+"""Every operation as a function from its arguments to a call."""

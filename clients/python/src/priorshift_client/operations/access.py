@@ -1,0 +1,70 @@
+"""For administrators and operators: keys, the trail of writes, health."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal
+
+from priorshift_client.access import ApiKey, AuditEntry, Release
+from priorshift_client.bodies import json_body
+from priorshift_client.calls import Answer, Call, Listing, change, get, into, nothing, place, query
+from priorshift_client.operations.models import PAGE
+
+Scope = Literal["read", "estimate", "register", "admin"]
+
+
+def create_key(
+    name: str,
+    scopes: Sequence[Scope],
+    *,
+    models: Sequence[str] | None = None,
+    expires_at: datetime | str | None = None,
+) -> Call[ApiKey]:
+    """Make a key; this answer alone holds it. It is sent once: nothing makes it repeatable."""
+    content = {
+        "name": name,
+        "scopes": list(scopes),
+        "models": None if models is None else list(models),
+        "expires_at": expires_at,
+    }
+    return change("POST", place("api-keys"), json_body(content), into(ApiKey))
+
+
+def list_keys(*, limit: int = PAGE) -> Listing[ApiKey]:
+    """Keys, newest first; ``limit`` is the size of a page."""
+    return Listing(place("api-keys"), ApiKey, query(limit=limit))
+
+
+def get_key(id: str) -> Call[ApiKey]:
+    """What is kept of a key."""
+    return get(place("api-keys", id), into(ApiKey))
+
+
+def revoke_key(id: str) -> Call[None]:
+    """Revoke a key."""
+    return change("DELETE", place("api-keys", id), None, nothing)
+
+
+def audit(
+    *,
+    key: str | None = None,
+    since: datetime | str | None = None,
+    until: datetime | str | None = None,
+    limit: int = PAGE,
+) -> Listing[AuditEntry]:
+    """Writes, newest first: who, what, when, from where."""
+    which = query(key=key, since=since, until=until, limit=limit)
+    return Listing(place("audit"), AuditEntry, which)
+
+
+def health() -> Call[str]:
+    """``"ready"``; raises ``Unavailable`` where the service is not."""
+    return get("/readyz", _status)
+
+
+def release() -> Call[Release]:
+    """Which release answers."""
+    return get("/version", into(Release))
+
+
+def _status(answer: Answer) -> str:
+    return str(answer.json()["status"])

@@ -1,0 +1,99 @@
+"""Rows, labels and cells as the service takes them; what it could not read is refused here."""
+
+import math
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from priorshift_client.errors import Fault, InvalidInput
+
+Numbers = NDArray[Any]
+NOT_THERE = ("NAType", "NaTType")
+"""What pandas puts where nothing is."""
+REAL = (int, float, np.integer, np.floating, Decimal)
+
+
+def matrix(value: NDArray[Any] | list[Any], at: str) -> Numbers:
+    """N × C numbers in their own precision; ``InvalidInput`` names rows that are none."""
+    array = value if isinstance(value, np.ndarray) else _of_lists(value, at)
+    if array.ndim != 2:
+        raise InvalidInput.found([Fault(at, f"has shape {array.shape}; send rows × classes")])
+    if array.dtype.kind in "fiu" and array.dtype.itemsize <= 8:
+        return array
+    if array.dtype.kind == "f":
+        return array.astype(np.float64)
+    _require_rows(array.tolist(), array.shape[1], at)
+    return array.astype(np.float64)
+
+
+def _of_lists(rows: list[Any], at: str) -> Numbers:
+    width = max((_width(row) for row in rows), default=0)
+    _require_rows(rows, _usual(rows, width), at)
+    return np.array([list(row) for row in rows], dtype=np.float64)
+
+
+def _usual(rows: list[Any], width: int) -> int:
+    """The width that most rows have."""
+    counts = np.bincount([_width(row) for row in rows if _width(row) >= 0], minlength=width + 1)
+    return int(counts.argmax())
+
+
+def _width(row: Any) -> int:
+    return len(row) if isinstance(row, list | tuple | np.ndarray) else -1
+
+
+def _require_rows(rows: list[Any], width: int, at: str) -> None:
+    found = ((row, _fault(cells, width)) for row, cells in enumerate(rows))
+    faults = [Fault(f"{at}/{row}", message, row) for row, message in found if message]
+    if faults:
+        raise InvalidInput.found(faults)
+
+
+def _fault(row: Any, width: int) -> str | None:
+    if _width(row) < 0:
+        return f"must be a row of {width} numbers"
+    if len(row) != width:
+        return f"has {len(row)} values, must have {width}"
+    for position, value in enumerate(row):
+        if isinstance(value, bool) or not isinstance(value, REAL):
+            return f"value {position} is {str(value)[:60]!r}, must be a number"
+    return None
+
+
+def listed(array: Numbers, at: str) -> list[list[float]]:
+    """The rows for JSON, which has no NaN: ``InvalidInput`` names rows that are not finite."""
+    finite = np.isfinite(array).all(axis=1)
+    if not finite.all():
+        message = "holds a value that is not finite"
+        wrong = np.flatnonzero(~finite).tolist()
+        raise InvalidInput.found([Fault(f"{at}/{row}", message, row) for row in wrong])
+    rows: list[list[float]] = array.tolist()
+    return rows
+
+
+def labels(value: Any) -> list[Any]:
+    """Labels as Python has them; NaN, as frames have it, is None."""
+    held = value if hasattr(value, "__array__") else list(value)
+    items = np.asarray(held).tolist() if hasattr(held, "__array__") else held
+    return [cell(item) for item in items]
+
+
+def cells(value: NDArray[Any] | Iterable[Any]) -> list[Any]:
+    """The same for rows of them."""
+    items = value.tolist() if isinstance(value, np.ndarray) else list(value)
+    return [
+        cells(row) if isinstance(row, list | tuple | np.ndarray) else cell(row) for row in items
+    ]
+
+
+def cell(value: Any) -> Any:
+    """A value for JSON; None for what is missing."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, Decimal):
+        value = float(value)
+    absent = isinstance(value, float) and math.isnan(value)
+    return None if absent or type(value).__name__ in NOT_THERE else value
