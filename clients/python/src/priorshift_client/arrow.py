@@ -70,7 +70,7 @@ Array._fields_ = [
 Stream._fields_ = [
     ("get_schema", ctypes.CFUNCTYPE(c_int, POINTER(Stream), POINTER(Schema))),
     ("get_next", ctypes.CFUNCTYPE(c_int, POINTER(Stream), POINTER(Array))),
-    ("get_last_error", ctypes.CFUNCTYPE(c_char_p, POINTER(Stream))),
+    ("get_last_error", ctypes.CFUNCTYPE(c_void_p, POINTER(Stream))),
     ("release", ctypes.CFUNCTYPE(None, POINTER(Stream))),
     ("private_data", c_void_p),
 ]
@@ -114,7 +114,8 @@ def _pieces(stream: Any, kinds: list[Any], struct: bool) -> Iterator[list[Column
 def _filled(place: Any, stream: Any, fill: Callable[..., int]) -> Iterator[Any]:
     """A struct that the stream has filled; it is released afterwards."""
     if fill(stream, byref(place)) != 0:
-        error = stream.contents.get_last_error(stream) or b"no reason given"
+        address = stream.contents.get_last_error(stream)
+        error = ctypes.string_at(address) if address else b"no reason given"
         raise ValueError(f"the Arrow stream ended: {error.decode(errors='replace')}")
     try:
         yield place

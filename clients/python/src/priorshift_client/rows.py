@@ -1,6 +1,7 @@
 """Rows, labels and cells as the service takes them; what it could not read is refused here."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
@@ -30,15 +31,13 @@ def matrix(value: NDArray[Any] | list[Any], at: str) -> Numbers:
 
 
 def _of_lists(rows: list[Any], at: str) -> Numbers:
-    width = max((_width(row) for row in rows), default=0)
-    _require_rows(rows, _usual(rows, width), at)
+    _require_rows(rows, _usual_width(rows), at)
     return np.array([list(row) for row in rows], dtype=np.float64)
 
 
-def _usual(rows: list[Any], width: int) -> int:
-    """The width that most rows have."""
-    counts = np.bincount([_width(row) for row in rows if _width(row) >= 0], minlength=width + 1)
-    return int(counts.argmax())
+def _usual_width(rows: list[Any]) -> int:
+    """What most rows have; the first of them where that is a draw."""
+    return Counter(_width(row) for row in rows if _width(row) >= 0).most_common(1)[0][0]
 
 
 def _width(row: Any) -> int:
