@@ -1,6 +1,7 @@
-"""The README's examples, run as written; ``python -m tests.readme`` rewrites their answers."""
+"""The examples of our pages, run as written; ``python -m tests.readme`` rewrites their answers."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -17,7 +18,10 @@ from app.settings import Settings
 from models_store import schema
 from models_store.engine import connect
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+PAGES = (README, ROOT / "docs" / "clients.md")
+CLIENT = ROOT / "clients" / "python" / "src"
 BASE = "http://127.0.0.1:8000"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 VARYING = {"id", "created_at", "updated_at", "digest", "next_cursor", "instance"}
@@ -25,7 +29,7 @@ VARYING = {"id", "created_at", "updated_at", "digest", "next_cursor", "instance"
 
 @dataclass(frozen=True)
 class Example:
-    """A command of the README and the answer that is printed under it."""
+    """A command of a page and the answer that is printed under it."""
 
     language: str
     command: str
@@ -58,7 +62,10 @@ def run(example: Example, base: str, folder: Path) -> str:
         bash = shutil.which("bash")
         assert bash is not None
         argv = [bash, "-euo", "pipefail", "-c", command]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True, cwd=folder)
+    environment = {**os.environ, "PYTHONPATH": str(CLIENT)}
+    done = subprocess.run(
+        argv, capture_output=True, text=True, check=True, cwd=folder, env=environment
+    )
     return done.stdout
 
 
@@ -77,11 +84,11 @@ def same(expected: Any, found: Any, key: str = "") -> bool:
     return bool(expected == found)
 
 
-def rewrite() -> None:
-    """Put what the examples print now into the README."""
+def rewrite(page: Path) -> None:
+    """Put what the examples print now into a page."""
     from tests.conftest import served
 
-    text = README.read_text()
+    text = page.read_text()
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/readme.db"
         engine = connect(url)
@@ -97,7 +104,7 @@ def rewrite() -> None:
         if example.answer is not None:
             start, end = example.span
             text = text[:start] + shown(printed) + text[end:]
-    README.write_text(text)
+    page.write_text(text)
 
 
 def shown(printed: str) -> str:
@@ -122,4 +129,5 @@ def _pretty(value: Any, indent: int) -> str:
 
 
 if __name__ == "__main__":
-    rewrite()
+    for path in PAGES:
+        rewrite(path)

@@ -5,17 +5,20 @@ import sys
 from pathlib import Path
 
 import httpx
+import pytest
 
 from app.settings import Settings
-from tests.readme import BASE, README, examples, run, same
+from tests.readme import BASE, PAGES, README, ROOT, examples, run, same
 
-ROOT = README.parent
 TEXT = README.read_text()
 
 
-def test_every_example_prints_what_it_says(lasting: httpx.Client, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_example_prints_what_it_says(
+    lasting: httpx.Client, tmp_path: Path, page: Path
+) -> None:
     base = str(lasting.base_url).rstrip("/")
-    found = examples(TEXT)
+    found = examples(page.read_text())
     assert len(found) > 10
     for example in found:
         printed = run(example, base, tmp_path).replace(base, BASE)
