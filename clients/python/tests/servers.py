@@ -2,6 +2,7 @@
 
 import socket
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -19,8 +20,8 @@ class Scripted:
 
 
 @contextmanager
-def scripted(*answers: tuple[int, dict[str, str], bytes]) -> Iterator[Scripted]:
-    """A server that answers as it is told."""
+def scripted(*answers: tuple[int, dict[str, str], bytes], delay: float = 0.0) -> Iterator[Scripted]:
+    """A server that answers as it is told, after ``delay`` seconds."""
     script = Scripted(answers)
 
     class Handler(BaseHTTPRequestHandler):
@@ -32,11 +33,13 @@ def scripted(*answers: tuple[int, dict[str, str], bytes]) -> Iterator[Scripted]:
             at = min(len(script.seen), len(script.answers) - 1)
             script.seen.append((self.command, self.path, headers, body))
             status, extra, content = script.answers[at]
+            time.sleep(delay)
             self.send_response(status)
             for name, value in {**extra, "Content-Length": str(len(content))}.items():
                 self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(content)
+            with suppress(ConnectionError):
+                self.end_headers()
+                self.wfile.write(content)
 
         def log_message(self, format: str, *args: Any) -> None:
             pass

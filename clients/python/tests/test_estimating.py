@@ -1,4 +1,5 @@
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -95,6 +96,55 @@ class TestEstimate:
         assert found.prevalence == kept.prevalence
         adjusted = client.posteriors("orders", Features(features))
         assert adjusted.array.shape == (60, 2)
+        fitted = client.versions.parameters("orders")
+        assert [column.name for column in fitted.columns] == NAMES
+        moved = client.adjusted_model("orders", Features(features))
+        assert moved.target_priors == adjusted.target_priors
+        assert moved.columns[1].levels is not None
+        assert {level.level for level in moved.columns[1].levels} == {"BE", "NL", "FR"}
+
+
+class TestOptions:
+    def test_a_prior_does_not_fit_into_an_address(self, client: Client, cards: str) -> None:
+        prior = {"legit": 9.0, "fraud": 1.0}
+        found = client.estimate(
+            cards, ROWS, method="bayes", options={"prior": prior, "seed": 3}, keep=False
+        )
+        flat = client.estimate(cards, ROWS, method="bayes", options={"seed": 3}, keep=False)
+        assert found.method == flat.method == "bayes"
+        assert found.prevalence != flat.prevalence
+
+    def test_numbers_of_numpy(self, client: Client, cards: str) -> None:
+        wanted: Any = {"level": np.float64(0.8), "seed": np.int64(3), "method": "bootstrap"}
+        found = client.estimate(cards, ROWS, interval=wanted, keep=False)
+        assert found.interval is not None
+        assert (found.interval.level, found.interval.seed) == (0.8, 3)
+
+    def test_names_that_addresses_and_headers_escape(self, client: Client) -> None:
+        names = ["a&b=c", "x.y ä", "欺诈%41+", "columns"]
+        client.models.create("odd", names, Source(priors=dict.fromkeys(names, 0.25)))
+        rows = np.array([[0.7, 0.1, 0.1, 0.1], [0.1, 0.2, 0.3, 0.4]])
+        target = dict(zip(names, [0.4, 0.3, 0.2, 0.1], strict=True))
+        found = client.posteriors("odd", rows[:, ::-1], columns=names[::-1], target_priors=target)
+        assert found.columns == tuple(names)
+        assert found.target_priors == pytest.approx(target)
+        weighted = rows * [0.4, 0.3, 0.2, 0.1]
+        expected = weighted / weighted.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(found.array, expected, rtol=1e-12)
+        kept = client.estimate("odd", rows, segment={"where": "ä&=+ %"})
+        assert kept.segment == {"where": "ä&=+ %"}
+        found_again = client.history("odd", segment={"where": "ä&=+ %"})
+        assert [estimate.id for estimate in found_again] == [kept.id]
+
+
+@pytest.mark.parametrize("compress", [None, "gzip"])
+def test_a_body_compressed_is_the_same_body(
+    base: str, cards: str, compress: Literal["gzip"] | None
+) -> None:
+    with Client(base, compress=compress) as squeezed:
+        found = squeezed.estimate(cards, ROWS, idempotency_key="squeezed")
+        again = squeezed.estimate(cards, ROWS, idempotency_key="squeezed")
+    assert found.id == again.id
 
 
 def test_history_by_filters_and_pages(client: Client) -> None:

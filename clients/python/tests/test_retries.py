@@ -3,6 +3,7 @@ import gzip
 import json
 import random
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -19,6 +20,7 @@ from priorshift_client import (
     Problem,
     Retries,
     Source,
+    Training,
     TransportError,
     Unavailable,
     UnexpectedAnswer,
@@ -203,6 +205,26 @@ class TestAnswersOfOthers:
             pytest.raises(UnexpectedAnswer),
         ):
             client.posteriors("m", ROWS)
+
+
+class TestTimeouts:
+    @pytest.fixture
+    def slow(self) -> Iterator[str]:
+        """Answers after a second."""
+        with scripted(READY, delay=1.0) as server:
+            yield server.base
+
+    def test_an_answer_that_does_not_come(self, slow: str) -> None:
+        with Client(slow, timeout=0.1, retries=0) as client, pytest.raises(TransportError):
+            client.health()
+
+    def test_trainings_are_waited_for(self, slow: str) -> None:
+        training = Training([[1.0], [2.0]], ["legit", "fraud"], "logistic-regression")
+        with (
+            Client(slow, timeout=0.1, retries=0) as client,
+            pytest.raises(UnexpectedAnswer),
+        ):
+            client.versions.register("m", Source(training=training))
 
 
 class TestTransport:

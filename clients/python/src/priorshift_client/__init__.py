@@ -21,7 +21,15 @@ from priorshift_client.errors import (
 )
 from priorshift_client.options import IntervalOptions, MethodOptions, ShiftOptions
 from priorshift_client.quality import Brier, Evaluation, Quality, SharesError
-from priorshift_client.registry import Alias, Calibration, Method, Model, Scorecard, Version
+from priorshift_client.registry import (
+    Alias,
+    Calibration,
+    Method,
+    Model,
+    Scorecard,
+    SoftmaxModel,
+    Version,
+)
 from priorshift_client.results import (
     Adjustment,
     BiasAdjustment,
@@ -80,6 +88,7 @@ __all__ = [
     "Shift",
     "ShiftOptions",
     "ShiftTest",
+    "SoftmaxModel",
     "Source",
     "TooLarge",
     "Training",

@@ -45,6 +45,7 @@ class AsyncVersions(AsyncGroup):
     get = DoesAsync(versions.get_version)
     list = ListsAsync(versions.list_versions)
     scorecard = DoesAsync(versions.get_scorecard)
+    parameters = DoesAsync(versions.get_parameters)
 
 
 class AsyncAliases(AsyncGroup):
@@ -85,6 +86,7 @@ class AsyncClient:
     shift_test = DoesAsync(batches.shift_test)
     region_test = DoesAsync(batches.region_test)
     bias_adjustment = DoesAsync(adjusting.bias_adjustment)
+    adjusted_model = DoesAsync(adjusting.adjusted_model)
     evaluate = DoesAsync(history.evaluate)
     history = ListsAsync(history.history)
     audit = ListsAsync(access.audit)
@@ -101,11 +103,9 @@ class AsyncClient:
         compress: Compression | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self._connection = connection(base_url, key, compress)
+        self._connection = connection(base_url, key, timeout, compress)
         self._retries = retries if isinstance(retries, Retries) else Retries(retries)
-        self._http = httpx.AsyncClient(
-            base_url=self._connection.base_url, timeout=timeout, transport=transport
-        )
+        self._http = httpx.AsyncClient(base_url=self._connection.base_url, transport=transport)
         self.models = AsyncModels(self)
         self.versions = AsyncVersions(self)
         self.aliases = AsyncAliases(self)

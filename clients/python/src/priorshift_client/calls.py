@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 from uuid import uuid4
@@ -32,7 +32,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class Call(Generic[T]):
-    """A request. ``repeatable``: sending it twice does no more than sending it once."""
+    """A request. ``repeatable``: sending it twice does no more than sending it once.
+
+    ``patience``: seconds that its answer may take, however impatient the client is.
+    """
 
     method: str
     path: str
@@ -41,6 +44,7 @@ class Call(Generic[T]):
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     body: bytes | None = field(default=None, repr=False)
     repeatable: bool = False
+    patience: float = 0.0
 
     def result(self, outcome: Answer | TransportError) -> T:
         """What the answer says; raises what is wrong."""
@@ -97,13 +101,18 @@ def ask(
 
 
 def write(
-    path: str, body: Body, read: Callable[[Answer], T], idempotency_key: str | None
+    path: str,
+    body: Body,
+    read: Callable[[Answer], T],
+    idempotency_key: str | None,
+    patience: float = 0.0,
 ) -> Call[T]:
     """A POST that writes, once, whatever happens on the way."""
     key = uuid4().hex if idempotency_key is None else idempotency_key
     if not (0 < len(key) <= LONGEST_KEY and key.isascii() and key.isprintable()):
         raise ValueError(f"an idempotency key has 1 to {LONGEST_KEY} plain characters")
-    return change("POST", path, body, read, (), {"Idempotency-Key": key}, repeatable=True)
+    call = change("POST", path, body, read, (), {"Idempotency-Key": key}, repeatable=True)
+    return replace(call, patience=patience)
 
 
 def change(

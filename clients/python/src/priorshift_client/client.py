@@ -45,6 +45,7 @@ class Versions(Group):
     get = Does(versions.get_version)
     list = Lists(versions.list_versions)
     scorecard = Does(versions.get_scorecard)
+    parameters = Does(versions.get_parameters)
 
 
 class Aliases(Group):
@@ -80,9 +81,9 @@ class Keys(Group):
 class Client:
     """A client of the service at ``base_url``; a context manager.
 
-    ``timeout`` in seconds, of each wait for the network. ``retries``: how many more attempts a call
-    gets that may be repeated, or a ``Retries``. ``compress="gzip"`` for thin lines. ``transport``
-    is httpx's, for proxies and certificates of your own.
+    ``timeout`` in seconds, of each wait for the network; trainings may take longer. ``retries``:
+    how many more attempts a call gets that may be repeated, or a ``Retries``. ``compress="gzip"``
+    for thin lines. ``transport`` is httpx's, for proxies and certificates of your own.
     """
 
     estimate = Does(batches.estimate)
@@ -90,6 +91,7 @@ class Client:
     shift_test = Does(batches.shift_test)
     region_test = Does(batches.region_test)
     bias_adjustment = Does(adjusting.bias_adjustment)
+    adjusted_model = Does(adjusting.adjusted_model)
     evaluate = Does(history.evaluate)
     history = Lists(history.history)
     audit = Lists(access.audit)
@@ -106,11 +108,9 @@ class Client:
         compress: Compression | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self._connection = connection(base_url, key, compress)
+        self._connection = connection(base_url, key, timeout, compress)
         self._retries = retries if isinstance(retries, Retries) else Retries(retries)
-        self._http = httpx.Client(
-            base_url=self._connection.base_url, timeout=timeout, transport=transport
-        )
+        self._http = httpx.Client(base_url=self._connection.base_url, transport=transport)
         self.models = Models(self)
         self.versions = Versions(self)
         self.aliases = Aliases(self)

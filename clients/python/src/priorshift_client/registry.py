@@ -164,3 +164,38 @@ class Scorecard:
     chosen: str
     reason: str
     methods: tuple[Score, ...] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Level:
+    """A level of a categorical column, and what it adds to the score of each class."""
+
+    level: str | float
+    weights: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class FeatureColumn:
+    """A number x adds weights · (x - centre) / scale, a level its weights; ``fill``: if missing."""
+
+    name: str
+    fill: str | float
+    centre: float | None = None
+    scale: float | None = None
+    weights: tuple[float, ...] | None = None
+    levels: tuple[Level, ...] | None = None
+
+
+@dataclass(frozen=True)
+class SoftmaxModel:
+    """posteriors = softmax(intercepts + what the columns add); weights in the order of classes."""
+
+    model: str
+    version: int
+    learner: str
+    classes: tuple[str, ...]
+    intercepts: dict[str, float]
+    columns: tuple[FeatureColumn, ...]
+    warnings: tuple[Warning, ...]
+    method: str | None = None
+    target_priors: dict[str, float] | None = None

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from decimal import Decimal
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,17 @@ def matrix(value: NDArray[Any] | list[Any], at: str) -> Numbers:
 
 
 def _of_lists(rows: list[Any], at: str) -> Numbers:
-    _require_rows(rows, _usual_width(rows), at)
-    return np.array([list(row) for row in rows], dtype=np.float64)
+    if not _plain(rows):
+        _require_rows(rows, _usual_width(rows), at)
+        rows = [list(row) for row in rows]
+    return np.array(rows, dtype=np.float64)
+
+
+def _plain(rows: list[Any]) -> bool:
+    """Whether these are lists of equal length of Python's own numbers: told at a glance."""
+    if not set(map(type, rows)) <= {list, tuple} or len(set(map(len, rows))) != 1:
+        return False
+    return set(map(type, chain.from_iterable(rows))) <= {int, float}
 
 
 def _usual_width(rows: list[Any]) -> int:

@@ -8,6 +8,8 @@ from priorshift_client.batches import named_cells, named_matrix
 from priorshift_client.rows import labels, listed
 
 Numbers = Mapping[str, float]
+TRAINING_SECONDS = 360.0
+"""More than the service gives a training and its wait for a turn."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,11 @@ class Source:
     training: Training | None = None
     calibration: str | None = None
     metadata: Mapping[str, Any] | None = None
+
+    @property
+    def patience(self) -> float:
+        """Seconds that registering may take."""
+        return 0.0 if self.training is None else TRAINING_SECONDS
 
     def content(self) -> dict[str, Any]:
         """For JSON, without what was not given."""

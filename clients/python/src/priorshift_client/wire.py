@@ -18,6 +18,7 @@ class Connection:
 
     base_url: httpx.URL
     headers: dict[str, str] = field(repr=False)
+    timeout: float
     compress: Compression | None = None
 
     def __str__(self) -> str:
@@ -28,12 +29,20 @@ class Connection:
         headers, body = {**self.headers, **call.headers}, call.body
         if body is not None and self.compress == "gzip":
             headers["Content-Encoding"], body = "gzip", gzip.compress(body, 6)
+        timeout = httpx.Timeout(self.timeout, read=max(self.timeout, call.patience))
         return client.build_request(
-            call.method, call.path, params=call.query, content=body, headers=headers
+            call.method,
+            call.path,
+            params=call.query,
+            content=body,
+            headers=headers,
+            timeout=timeout,
         )
 
 
-def connection(base_url: str, key: str | None, compress: Compression | None) -> Connection:
+def connection(
+    base_url: str, key: str | None, timeout: float, compress: Compression | None
+) -> Connection:
     """Checked; ``ValueError`` does not show the key."""
     url = httpx.URL(base_url)
     if url.scheme not in ("http", "https") or not url.host:
@@ -43,7 +52,7 @@ def connection(base_url: str, key: str | None, compress: Compression | None) -> 
     if key is not None and not (key and key.isascii() and key.isprintable() and " " not in key):
         raise ValueError("the key holds characters that no key has; is there a line end in it?")
     headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-    return Connection(url, headers, compress)
+    return Connection(url, headers, timeout, compress)
 
 
 def answered(response: httpx.Response) -> Answer:

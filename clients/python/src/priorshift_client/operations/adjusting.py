@@ -9,6 +9,7 @@ from priorshift_client.bodies import JSON, NPY, array_of, batch_body, json_body,
 from priorshift_client.calls import Answer, Call, ask, into, place
 from priorshift_client.options import MethodOptions, ShiftOptions
 from priorshift_client.reading import read
+from priorshift_client.registry import SoftmaxModel
 from priorshift_client.results import BiasAdjustment, Posteriors, Warning
 from priorshift_client.rows import labels as listed_labels
 from priorshift_client.rows import listed, matrix
@@ -74,6 +75,30 @@ def bias_adjustment(
     }
     where = place("models", model, "versions", version, "bias-adjustments")
     return ask(where, json_body(asked), into(BiasAdjustment))
+
+
+def adjusted_model(
+    model: str,
+    batch: Any = None,
+    version: int | str = "latest",
+    method: str = "auto",
+    *,
+    target_priors: Mapping[str, float] | None = None,
+    options: MethodOptions | None = None,
+    labels: Sequence[str | None] | None = None,
+    columns: Sequence[str] | None = None,
+) -> Call[SoftmaxModel]:
+    """Adjust the softmax model that the service trained: to stated priors or to a batch."""
+    given = None if batch is None else batch_of(batch, columns)
+    asked = {
+        "target_priors": target_priors,
+        "method": method,
+        "options": options,
+        "labels": None if labels is None else listed_labels(labels),
+        **({} if given is None else _content(given)),
+    }
+    where = place("models", model, "versions", version, "adjusted-models")
+    return ask(where, json_body(asked), into(SoftmaxModel))
 
 
 def _content(batch: Batch) -> dict[str, Any]:

@@ -35,7 +35,8 @@ def create_model(
         "description": description,
         "source": None if source is None else source.content(),
     }
-    return write(place("models"), json_body(content), into(Model), idempotency_key)
+    patience = 0.0 if source is None else source.patience
+    return write(place("models"), json_body(content), into(Model), idempotency_key, patience)
 
 
 def get_model(name: str) -> Call[Model]:
