@@ -1,6 +1,6 @@
 """A batch from whatever the caller has: arrays, frames, labels, counts, features."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,7 +21,7 @@ class Features:
     """
 
     rows: Any
-    columns: Sequence[str] | None = None
+    columns: Iterable[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Batch:
     columns: tuple[str, ...] | None = None
 
 
-def batch_of(value: Any, columns: Sequence[str] | None = None) -> Batch:
+def batch_of(value: Any, columns: Iterable[str] | None = None) -> Batch:
     """The batch that a value stands for. ``columns`` names those of an array without names.
 
     Two dimensions are posteriors, one dimension is predicted labels, a mapping of numbers is

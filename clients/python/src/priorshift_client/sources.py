@@ -1,6 +1,6 @@
 """What is registered of a classifier."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,7 +57,7 @@ class Source:
 
     labels: Any = field(default=None, repr=False)
     posteriors: Any = field(default=None, repr=False)
-    columns: Sequence[str] | None = None
+    columns: Iterable[str] | None = None
     class_counts: Numbers | None = None
     priors: Numbers | None = None
     confusion_matrix: Any = None

@@ -1,7 +1,7 @@
 """Adjusted posteriors and intercepts."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from priorshift_client.batches import Batch, batch_of
@@ -26,8 +26,8 @@ def posteriors(
     costs: Any = None,
     shift: ShiftOptions | None = None,
     options: MethodOptions | None = None,
-    labels: Sequence[str | None] | None = None,
-    columns: Sequence[str] | None = None,
+    labels: Iterable[str | None] | None = None,
+    columns: Iterable[str] | None = None,
 ) -> Call[Posteriors]:
     """Adjust rows to stated target priors or, without them, to the estimate of these rows.
 
@@ -59,8 +59,8 @@ def bias_adjustment(
     target_priors: Mapping[str, float] | None = None,
     reference: str | None = None,
     options: MethodOptions | None = None,
-    labels: Sequence[str | None] | None = None,
-    columns: Sequence[str] | None = None,
+    labels: Iterable[str | None] | None = None,
+    columns: Iterable[str] | None = None,
 ) -> Call[BiasAdjustment]:
     """Adjust the intercepts of a softmax model to stated priors, or to the estimate of a batch."""
     given = None if batch is None else batch_of(batch, columns)
@@ -85,8 +85,8 @@ def adjusted_model(
     *,
     target_priors: Mapping[str, float] | None = None,
     options: MethodOptions | None = None,
-    labels: Sequence[str | None] | None = None,
-    columns: Sequence[str] | None = None,
+    labels: Iterable[str | None] | None = None,
+    columns: Iterable[str] | None = None,
 ) -> Call[SoftmaxModel]:
     """Adjust the softmax model that the service trained: to stated priors or to a batch."""
     given = None if batch is None else batch_of(batch, columns)

@@ -1,6 +1,6 @@
 """Batches in: estimates, adjusted rows, tests."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
@@ -25,9 +25,9 @@ def estimate(
     options: MethodOptions | None = None,
     segment: Mapping[str, str] | None = None,
     observed_at: datetime | str | None = None,
-    labels: Sequence[str | None] | None = None,
+    labels: Iterable[str | None] | None = None,
     include: Sequence[Literal["posteriors", "trace"]] | None = None,
-    columns: Sequence[str] | None = None,
+    columns: Iterable[str] | None = None,
     keep: bool = True,
     idempotency_key: str | None = None,
 ) -> Call[Estimate]:
@@ -58,8 +58,8 @@ def shift_test(
     version: Selector = "latest",
     *,
     shift: ShiftOptions | None = None,
-    labels: Sequence[str | None] | None = None,
-    columns: Sequence[str] | None = None,
+    labels: Iterable[str | None] | None = None,
+    columns: Iterable[str] | None = None,
 ) -> Call[ShiftTest]:
     """Test whether the priors have shifted; nothing is kept."""
     body = batch_body(batch_of(batch, columns), {"shift": shift, "labels": _known(labels)})
@@ -73,8 +73,8 @@ def region_test(
     version: Selector = "latest",
     *,
     level: float = 0.95,
-    labels: Sequence[str | None] | None = None,
-    columns: Sequence[str] | None = None,
+    labels: Iterable[str | None] | None = None,
+    columns: Iterable[str] | None = None,
 ) -> Call[RegionTest]:
     """Test whether stated priors are compatible with a batch; nothing is kept."""
     asked = {"priors": priors, "level": level, "labels": _known(labels)}
@@ -86,5 +86,5 @@ def _place(model: str, version: Selector, what: str) -> str:
     return place("models", model, "versions", version, what)
 
 
-def _known(labels: Sequence[str | None] | None) -> list[Any] | None:
+def _known(labels: Iterable[str | None] | None) -> list[Any] | None:
     return None if labels is None else listed_labels(labels)
