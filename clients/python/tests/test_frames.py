@@ -5,7 +5,7 @@ import pytest
 
 from clients.python.tests.arrows import ByArrow
 from clients.python.tests.frames import ByArray, ByInterchange
-from priorshift_client import Client, Features, InvalidInput
+from priorshift_client import Client, Features, InvalidInput, Source
 from priorshift_client.batches import Batch, batch_of
 from tests.api.sources import CLASSES, scores
 
@@ -32,6 +32,37 @@ def said(batch: Batch) -> Any:
 def test_columns_are_taken_by_name(client: Client, cards: str, kind: str) -> None:
     found = client.estimate(cards, FRAMES[kind], keep=False)
     assert found.prevalence == client.estimate(cards, ROWS, keep=False).prevalence
+
+
+class TestColumns:
+    """``columns=`` names those of an array, and chooses those of a frame."""
+
+    FRAME = ByArray(np.array([["a", 0.1, 0.9], ["b", 0.4, 0.6]], object), ["id", "fraud", "legit"])
+
+    def test_they_are_chosen_by_name(self) -> None:
+        found = batch_of(self.FRAME, ["legit", "fraud"])
+        assert (said(found), found.columns) == ([[0.9, 0.1], [0.6, 0.4]], ("legit", "fraud"))
+        assert batch_of(self.FRAME, ["id"]) == Batch("predictions", ["a", "b"])
+        features = batch_of(Features(self.FRAME, ["id", "fraud"]))
+        assert features == Batch("features", [["a", 0.1], ["b", 0.4]], ("id", "fraud"))
+        source = Source(["legit", "fraud"], self.FRAME, ["fraud", "legit"])
+        assert source.content()["validation"] == {
+            "labels": ["legit", "fraud"],
+            "posteriors": [[0.1, 0.9], [0.4, 0.6]],
+            "columns": ("fraud", "legit"),
+        }
+
+    def test_one_that_is_not_there(self) -> None:
+        with pytest.raises(ValueError, match="no column other"):
+            batch_of(self.FRAME, ["legit", "other"])
+
+    def test_those_without_names_are_named(self) -> None:
+        assert batch_of(ByArray(ROWS, range(2)), CLASSES).columns == tuple(CLASSES)
+        assert batch_of(ROWS, CLASSES).columns == tuple(CLASSES)
+
+    def test_one_without_a_name_is_predictions(self) -> None:
+        found = batch_of(ByArray(np.array([[1], [2]]), range(1)))
+        assert (found.field, found.content) == ("predictions", [1, 2])
 
 
 class TestArray:

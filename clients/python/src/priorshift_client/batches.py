@@ -7,8 +7,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from priorshift_client.rows import cells, labels, matrix
-from priorshift_client.tables import NUMERIC, Table, table
+from priorshift_client.rows import cell, cells, labels, matrix
+from priorshift_client.tables import Names, Table, names_of, table
 
 Field = Literal["posteriors", "predictions", "predicted_counts", "features"]
 
@@ -17,7 +17,8 @@ Field = Literal["posteriors", "predictions", "predicted_counts", "features"]
 class Features:
     """Rows of features for a version trained in the service: a frame, an array or lists.
 
-    None and NaN are missing values. ``columns`` names them where the frame does not.
+    None and NaN are missing values. ``columns`` names the columns of an array, and chooses those of
+    a frame.
     """
 
     rows: Any
@@ -30,86 +31,81 @@ class Batch:
 
     field: Field
     content: Any
-    columns: tuple[str, ...] | None = None
+    columns: Names = None
 
 
 def batch_of(value: Any, columns: Iterable[str] | None = None) -> Batch:
-    """The batch that a value stands for. ``columns`` names those of an array without names.
+    """The batch that a value stands for.
 
     Two dimensions are posteriors, one dimension is predicted labels, a mapping of numbers is
-    counts of predicted labels.
+    counts of predicted labels. ``columns`` names the columns of an array, and chooses those of a
+    frame.
     """
-    named = None if columns is None else tuple(map(str, columns))
     if isinstance(value, Features):
-        return _features(value, named)
+        chosen = value.columns if columns is None else columns
+        return Batch("features", *named_cells(value.rows, chosen))
     found = table(value)
     if found is not None:
-        return _of_table(found, named)
+        return _of_table(found.with_names(columns))
+    names = names_of(columns)
     if isinstance(value, Mapping):
-        counts = {str(name): _scalar(count) for name, count in value.items()}
-        return Batch("predicted_counts", counts, named)
-    if isinstance(value, str | bytes) or not (
-        hasattr(value, "__array__") or isinstance(value, Iterable)
-    ):
-        raise TypeError(f"a batch is rows, labels or counts, not {type(value).__name__}")
-    held = value if isinstance(value, np.ndarray | list) else _listed(value)
+        counts = {str(name): cell(count) for name, count in value.items()}
+        return Batch("predicted_counts", counts, names)
+    held = _held(value)
     if _two_dimensional(held):
-        return Batch("posteriors", matrix(held, "/posteriors"), named)
-    return Batch("predictions", labels(held), named)
+        return Batch("posteriors", matrix(held, "/posteriors"), names)
+    return Batch("predictions", labels(held), names)
 
 
-def named_matrix(value: Any, at: str) -> tuple[NDArray[Any], tuple[str, ...] | None]:
+def named_matrix(
+    value: Any, at: str, columns: Iterable[str] | None = None
+) -> tuple[NDArray[Any], Names]:
     """Rows of numbers and the names of their columns, where they have some."""
     found = table(value)
     if found is None:
-        return matrix(value if isinstance(value, np.ndarray | list) else _listed(value), at), None
-    return _numbers(found), found.names
+        return matrix(_held(value), at), names_of(columns)
+    chosen = found.with_names(columns)
+    return _numbers(chosen), chosen.names
 
 
-def named_cells(value: Any) -> tuple[list[list[Any]], tuple[str, ...] | None]:
+def named_cells(value: Any, columns: Iterable[str] | None = None) -> tuple[list[list[Any]], Names]:
     """Rows of numbers, strings and None, and the names of their columns."""
     found = table(value)
     if found is None:
-        return cells(value if isinstance(value, np.ndarray | list) else _listed(value)), None
-    parts = [cells(column) for column in found.columns]
-    return [list(row) for row in zip(*parts, strict=True)], found.names
+        return cells(_held(value)), names_of(columns)
+    chosen = found.with_names(columns)
+    parts = [cells(column) for column in chosen.columns]
+    return [list(row) for row in zip(*parts, strict=True)], chosen.names
 
 
-def _of_table(found: Table, named: tuple[str, ...] | None) -> Batch:
-    """A frame: posteriors by class, or one column of labels."""
-    if len(found.columns) == 1 and found.columns[0].dtype.kind not in NUMERIC:
-        return Batch("predictions", labels(found.columns[0]), named)
-    return Batch("posteriors", _numbers(found), named or found.names)
+def _of_table(found: Table) -> Batch:
+    """Posteriors by class; or labels: one column that is text, or that has no name."""
+    if len(found.columns) == 1 and (found.names is None or not found.numeric):
+        return Batch("predictions", labels(found.columns[0]))
+    return Batch("posteriors", _numbers(found), found.names)
 
 
 def _numbers(found: Table) -> NDArray[Any]:
     if not found.numeric:
-        names = found.names or tuple(map(str, range(len(found.columns))))
-        wrong = [
-            n for n, c in zip(names, found.columns, strict=True) if c.dtype.kind not in NUMERIC
-        ]
         raise TypeError(
-            f"posteriors are numbers, but {', '.join(wrong[:5])} holds something else: choose "
-            "the columns of the classes, or wrap rows of features in Features(…)"
+            f"posteriors are numbers, but {', '.join(found.texts[:5])} holds something else: "
+            "choose the columns of the classes, or wrap rows of features in Features(…)"
         )
     return found.matrix
 
 
-def _features(value: Features, named: tuple[str, ...] | None) -> Batch:
-    rows, names = named_cells(value.rows)
-    columns = named or (tuple(map(str, value.columns)) if value.columns is not None else names)
-    return Batch("features", rows, columns)
-
-
-def _listed(value: Any) -> NDArray[Any] | list[Any]:
-    return np.asarray(value) if hasattr(value, "__array__") else list(value)
+def _held(value: Any) -> NDArray[Any] | list[Any]:
+    """As an array or a list."""
+    if isinstance(value, np.ndarray | list):
+        return value
+    if hasattr(value, "__array__"):
+        return np.asarray(value)
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise TypeError(f"a batch is rows, labels or counts, not {type(value).__name__}")
+    return list(value)
 
 
 def _two_dimensional(value: NDArray[Any] | list[Any]) -> bool:
     if isinstance(value, np.ndarray):
         return value.ndim != 1
     return any(isinstance(row, list | tuple | np.ndarray) for row in value)
-
-
-def _scalar(count: Any) -> Any:
-    return count.item() if isinstance(count, np.generic) else count

@@ -31,8 +31,7 @@ class Training:
 
     def content(self) -> dict[str, Any]:
         """For JSON."""
-        rows, names = named_cells(self.features)
-        names = names if self.feature_names is None else tuple(self.feature_names)
+        rows, names = named_cells(self.features, self.feature_names)
         return {
             "features": rows,
             "labels": labels(self.labels),
@@ -51,7 +50,7 @@ class Source:
     """What is known of a classifier, or how to train one.
 
     ``labels`` and ``posteriors`` are a validation set: rows scored by a model that did not see
-    them; ``columns`` names the classes of the posteriors' columns where a frame does not. The
+    them; ``columns`` names the columns of an array of posteriors, and chooses those of a frame. The
     confusion matrix has a row per actual class, columns as predicted, in counts.
     """
 
@@ -97,7 +96,6 @@ class Source:
         if self.posteriors is None or self.labels is None:
             raise TypeError("a validation set is labels and posteriors, both")
         at = "/source/validation/posteriors"
-        rows, names = named_matrix(self.posteriors, at)
-        names = names if self.columns is None else tuple(map(str, self.columns))
+        rows, names = named_matrix(self.posteriors, at, self.columns)
         content = {"labels": labels(self.labels), "posteriors": listed(rows, at)}
         return content if names is None else {**content, "columns": names}

@@ -1,7 +1,7 @@
 """Frames of any library, by the protocols that they share; none of the libraries is imported."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from priorshift_client.memory import Column, Unreadable, objects
 from priorshift_client.rows import cell
 
 NUMERIC = "fiu"
+Names = tuple[str, ...] | None
 
 
 @dataclass(frozen=True)
@@ -19,17 +20,39 @@ class Table:
     """Columns of equal length: numbers, or objects. No names where there are none."""
 
     columns: tuple[Column, ...]
-    names: tuple[str, ...] | None = None
+    names: Names = None
 
     @property
     def numeric(self) -> bool:
         """Whether every column holds numbers."""
-        return all(column.dtype.kind in NUMERIC for column in self.columns)
+        return not self.texts
+
+    @property
+    def texts(self) -> list[str]:
+        """The columns that hold something else."""
+        names = self.names or map(str, range(len(self.columns)))
+        pairs = zip(names, self.columns, strict=True)
+        return [name for name, column in pairs if column.dtype.kind not in NUMERIC]
+
+    def with_names(self, names: Iterable[str] | None) -> "Table":
+        """Only the columns of these names; where columns have none, these become their names."""
+        wanted = names_of(names)
+        if wanted is None or self.names is None:
+            return replace(self, names=wanted or self.names)
+        missing = [name for name in wanted if name not in self.names]
+        if missing:
+            raise ValueError(f"the frame has no column {', '.join(missing[:5])}")
+        return Table(tuple(self.columns[self.names.index(name)] for name in wanted), wanted)
 
     @property
     def matrix(self) -> NDArray[Any]:
         """Rows × columns."""
         return np.column_stack(self.columns)
+
+
+def names_of(columns: Iterable[str] | None) -> Names:
+    """Names as text."""
+    return None if columns is None else tuple(map(str, columns))
 
 
 def table(value: Any) -> Table | None:
