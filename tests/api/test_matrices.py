@@ -78,6 +78,22 @@ class TestWhatIsRead:
         (found,) = lifted(json.dumps({"posteriors": rows}))
         np.testing.assert_array_equal(found, np.array(rows, np.float64))
 
+    @pytest.mark.parametrize("odd", ["1234567890123456789012", "[" * 2000 + "1" + "]" * 2000])
+    def test_what_simdjson_cannot_hold_is_left_to_python(self, odd: str) -> None:
+        text = BODY.replace("[[", f"[[{odd}, 0.5, 0.5], [", 1)
+        outer = json.dumps({"posteriors": ROWS.tolist()})[:-1] + f', "x": {{"posteriors": [[{odd}'
+        assert lifted(text) == []
+        assert len(lifted(outer)) == 1
+        if "[" in odd:
+            with pytest.raises(Unparseable):
+                decode(text.encode())
+        else:
+            assert decode(text.encode()) == json.loads(text)
+
+    def test_lists_within_rows_are_none(self) -> None:
+        for odd in ("[[1, 1, 1], 1, 1, 1], ", "[1, 1, [1]], ", "[[1], 1, 1], ", "[1, [1, 1]], "):
+            assert lifted(BODY.replace("[[", "[" + odd + "[", 1)) == []
+
     def test_two_of_them(self) -> None:
         text = json.dumps({"features": ROWS.tolist(), "posteriors": (ROWS * 2).tolist()})
         decoded = decode(text.encode())

@@ -20,7 +20,7 @@ LARGE = 32_768
 PIECE = 1 << 17
 START = re.compile(rb'"(?:posteriors|features)"[ \t\n\r]*:[ \t\n\r]*(?=\[[ \t\n\r]*\[)')
 SPACE = b" \t\n\r"
-CLOSE, COMMA = ord("]"), ord(",")
+OPEN, CLOSE, COMMA = b"[],"
 END = re.compile(rb"\][ \t\n\r]*\]")
 
 
@@ -83,7 +83,7 @@ def _rows(parser: simdjson.Parser, piece: bytes, width: int, first: bool) -> Flo
     """Rows like ``[1, 2], [3, 4]``; those after the first piece begin with a comma.
 
     The parser takes numbers of JSON only, but flattens whatever lists they are in; so brackets and
-    commas are counted: ``width`` numbers before each closing bracket since the one before.
+    commas are counted: ``width`` numbers before each bracket since the one before of its kind.
     """
     text = piece.lstrip(SPACE)
     if text.startswith(b",") == first:
@@ -93,15 +93,19 @@ def _rows(parser: simdjson.Parser, piece: bytes, width: int, first: bool) -> Flo
         array = parser.parse(b"[%b]" % text)
         assert isinstance(array, simdjson.Array)
         values = np.frombuffer(array.as_buffer(of_type="d"))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RuntimeError):
+        # The last is what simdjson says of integers beyond 64 bits, and of deep nesting.
         return None
     characters = np.frombuffer(text, np.uint8)
+    opening = np.flatnonzero(characters == OPEN)
     closing = np.flatnonzero(characters == CLOSE)
     commas = np.flatnonzero(characters == COMMA)
     count = len(closing)
-    expected = np.arange(1, count + 1) * width - 1
+    before = np.arange(count) * width
     if len(values) != count * width or len(commas) != count * width - 1:
         return None
-    if not np.array_equal(np.searchsorted(commas, closing), expected):
+    if not np.array_equal(np.searchsorted(commas, opening), before):
+        return None
+    if not np.array_equal(np.searchsorted(commas, closing), before + width - 1):
         return None
     return values.reshape(count, width)
