@@ -1,12 +1,13 @@
 """Estimates and their history."""
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 from uuid import uuid4
 
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
-from app.api import parse, present
+from app.api import groups, parse, present
 from app.api.context import (
     Cursor,
     Limit,
@@ -19,19 +20,21 @@ from app.api.context import (
     problems,
 )
 from app.api.history import before, checked, identity
-from app.api.learners import LearnersDep
+from app.api.learners import LearnersDep, Scoring
 from app.api.nulls import NullsDep
-from app.api.once import OnceDep
+from app.api.once import Once, OnceDep
 from app.api.openapi import takes_batch
-from app.api.payload import Body, only, refuse_unknown, require_json
+from app.api.payload import Body, Sent, only, refuse_unknown, require_json
 from app.api.requests import NAME, EstimateIn, SegmentKey, SegmentValue, Timestamp
-from app.api.responses import EstimateOut, EstimatePage
+from app.api.responses import EstimateOut, EstimatePage, GroupOut, GroupsOut
 from app.api.trail import CallerDep, seen
+from app.api.wire.frame import Frame
 from app.core.prevalence.arrays import Floats
 from app.estimation import (
     Estimate,
     IntervalOptions,
     ShiftOptions,
+    SourceRows,
     estimate,
 )
 from app.estimation import Request as Asked
@@ -48,8 +51,8 @@ VERSION = "/v1/models/{name}/versions/{version}"
     f"{VERSION}/estimates",
     status_code=201,
     responses={
-        200: {"model": EstimateOut, "description": "keep=false: nothing was kept"},
-        201: {"model": EstimateOut},
+        200: {"model": EstimateOut | GroupsOut, "description": "keep=false: nothing was kept"},
+        201: {"model": EstimateOut | GroupsOut},
         **problems(400, 404, 406, 409, 413, 415, 422, 503),
     },
     openapi_extra=takes_batch(EstimateIn),
@@ -64,30 +67,90 @@ def create_estimate(
     nulls: NullsDep,
     learners: LearnersDep,
     keep: bool = True,
+    group_by: Annotated[
+        str | None, Query(max_length=63, description="Column of groups, in a table of rows")
+    ] = None,
 ) -> Response:
-    """Estimate the class shares of the population that a batch comes from."""
+    """Estimate the class shares of the population that a batch comes from.
+
+    With ``group_by``, of each group of its rows, with Holm's p-values over the groups.
+    """
     require_json(request)
-    sent = payload.batch(query=["keep"])
+    sent = payload.batch(query=["keep", "group_by"])
     replayed = once.replay() if keep else None
     if replayed is not None:
         return replayed
     given = parse.envelope(EstimateIn, sent.content, sent.text)
     with store.read() as unit:
         record = unit.versions.get(name, version)
-    batch = parse.batch(given, record.source, learners.of(record), sent.frame)
-    refit = learners.of(record).refit(given.method, given.options, batch)
-    asked = _asked(given, record.source.classes, refit)
-    result = estimate(record.source, batch, asked, nulls.of(record))
-    shown = _estimate(record, given, result, uuid4().hex if keep else None)
+    maker = _Maker(given, record, nulls.of(record), learners.of(record), keep)
+    if group_by is not None:
+        return _grouped(maker, sent, group_by, once)
+    result, shown = maker.make(sent.frame)
     full = _with_arrays(shown, result, record.source.classes, given.posteriors)
     if not keep:
         return answer(full)
 
     def work(unit: UnitOfWork) -> tuple[int, Response]:
-        moment = shown.observed_at or shown.created_at
-        unit.estimates.add(record.id, moment, shown.created_at, shown.segment, present.body(shown))
+        maker.write(unit, shown)
         location = {"Location": f"/v1/estimates/{shown.id}"}
         return record.model_id, answer(full, 201, location)
+
+    return once.commit(work)
+
+
+@dataclass(frozen=True)
+class _Maker:
+    """Makes and writes estimates of one request under one version."""
+
+    given: EstimateIn
+    record: VersionRecord
+    rows: SourceRows
+    scoring: Scoring
+    keep: bool
+
+    def make(
+        self, frame: Frame | None, segment: dict[str, str] | None = None
+    ) -> tuple[Estimate, EstimateOut]:
+        """Of the request's batch, or of these rows of it under this segment."""
+        given, source = self.given, self.record.source
+        batch = parse.batch(given, source, self.scoring, frame)
+        refit = self.scoring.refit(given.method, given.options, batch)
+        result = estimate(source, batch, _asked(given, source.classes, refit), self.rows)
+        shown = _estimate(self.record, given, result, uuid4().hex if self.keep else None)
+        if segment is not None:
+            shown.segment = {**shown.segment, **segment}
+        return result, shown
+
+    def write(self, unit: UnitOfWork, shown: EstimateOut) -> None:
+        """Keep one."""
+        moment = shown.observed_at or shown.created_at
+        content = present.body(shown)
+        unit.estimates.add(self.record.id, moment, shown.created_at, shown.segment, content)
+
+
+def _grouped(maker: _Maker, sent: Sent, column: str, once: Once) -> Response:
+    """One estimate for each group, all of them kept or none."""
+    found = [
+        (name, *maker.make(part, {column: name}))
+        for name, part in groups.parts(maker.given, sent.frame, column)
+    ]
+    adjusted = groups.adjusted([result for _, result, _ in found])
+    items = [
+        GroupOut(group=name, holm_p_value=p, estimate=shown)
+        for (name, _, shown), p in zip(found, adjusted, strict=True)
+    ]
+    content = {
+        "group_by": column,
+        "items": [{**vars(item), "estimate": present.body(item.estimate)} for item in items],
+    }
+    if not maker.keep:
+        return answer(content)
+
+    def work(unit: UnitOfWork) -> tuple[int, Response]:
+        for item in items:
+            maker.write(unit, item.estimate)
+        return maker.record.model_id, answer(content, 201)
 
     return once.commit(work)
 

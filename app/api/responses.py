@@ -275,6 +275,21 @@ class EstimateOut(Out):
     weighted_precision: list[float] | None = None
 
 
+class GroupOut(Out):
+    """The estimate of one group; ``holm_p_value``: of its shift test, adjusted for all groups."""
+
+    group: str
+    holm_p_value: float | None
+    estimate: EstimateOut
+
+
+class GroupsOut(Out):
+    """One estimate for each group, in the order in which groups first occur."""
+
+    group_by: str
+    items: list[GroupOut]
+
+
 class EstimatePage(Out):
     """Kept estimates, newest first."""
 

@@ -1,0 +1,47 @@
+"""One estimate for each group of a table's rows."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from app.api.history import checked
+from app.api.requests import EstimateIn, SegmentKey, SegmentValue
+from app.api.wire.frame import Frame
+from app.core.errors import InvalidInput
+from app.core.prevalence.arrays import Floats
+from app.core.prevalence.multiple import holm
+from app.estimation import Estimate
+
+MOST_GROUPS = 1000
+
+
+def parts(given: EstimateIn, frame: Frame | None, column: str) -> Iterator[tuple[str, Frame]]:
+    """Each group with its rows, in the order in which groups first occur."""
+    at = "/query/group_by"
+    if frame is None:
+        raise InvalidInput.at(at, "names a column; send a table of named columns, CSV or Arrow say")
+    if given.include:
+        raise InvalidInput.at("/include", "belongs to one estimate; leave it out, or group_by")
+    grouped = frame.text(column, at)
+    assert grouped.codes is not None
+    if (grouped.codes < 0).any():
+        row = int(np.argmax(grouped.codes < 0))
+        raise InvalidInput.at(f"/{column}/{row}", "is missing; every row needs a group", row)
+    used, first = np.unique(grouped.codes, return_index=True)
+    if len(used) > MOST_GROUPS:
+        message = f"column {column[:60]} has {len(used)} groups, at most {MOST_GROUPS} are allowed"
+        raise InvalidInput.at(at, message)
+    for code in used[np.argsort(first)]:
+        name = grouped.levels[code]
+        checked(dict[SegmentKey, SegmentValue], {column: name}, at)
+        yield name, frame.part(np.flatnonzero(grouped.codes == code))
+
+
+def adjusted(results: list[Estimate]) -> list[float | None]:
+    """Holm's p-values over the groups that have a test."""
+    tested = [k for k, result in enumerate(results) if result.shift is not None]
+    p_values: Floats = np.array([r.shift.p_value for r in results if r.shift is not None])
+    found: list[float | None] = [None] * len(results)
+    for k, p in zip(tested, holm(p_values).tolist(), strict=True):
+        found[k] = p
+    return found
