@@ -33,6 +33,19 @@ def migrate() -> None:
     Console().print(f"database at revision {revision}")
 
 
+def _several(settings: Settings, host: str, port: int, count: int, log_level: str) -> int:
+    from app import logs, workers
+
+    logs.configure(settings.log_format, log_level)
+    try:
+        bound = workers.listening(host, port)
+    except OSError as error:
+        raise ValueError(f"{host}:{port}: {error.strerror or error}") from None
+    descriptor = bound.fileno()
+    command = workers.command(host, port, log_level, descriptor)
+    return workers.Workers(command, count, descriptor).run()
+
+
 def _loopback(host: str) -> bool:
     if host == "localhost":
         return True
@@ -52,6 +65,10 @@ def serve(
     allow_anonymous: Annotated[
         bool, typer.Option(help="Listen beyond this machine without any key")
     ] = False,
+    workers: Annotated[
+        int, typer.Option(envvar="PRIORSHIFT_WORKERS", min=1, max=64, help="Server processes")
+    ] = 1,
+    descriptor: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Serve the API; migrate first, with a command of its own."""
     from threadpoolctl import threadpool_limits
@@ -66,9 +83,11 @@ def serve(
             "keys create --scope admin, or name PRIORSHIFT_ADMIN_KEY_FILE; or say "
             "--allow-anonymous"
         )
+    if workers > 1 and descriptor is None:
+        sys.exit(_several(app.state.settings, host, port, workers, log_level))
     # Requests compute in threads of their own; more inside each would only get in their way.
     threadpool_limits(1)
-    server.run(app, host, port, log_level)
+    server.run(app, host, port, log_level, descriptor)
 
 
 cli.command()(commands.register)

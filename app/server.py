@@ -1,8 +1,13 @@
 """The server process: uvicorn without patience for half a request; what ends before it drains."""
 
 import asyncio
+import os
 import resource
+import signal
+import socket
 import sys
+import threading
+import time
 from contextlib import suppress
 from types import FrameType
 from typing import Any
@@ -147,15 +152,27 @@ def configuration(app: FastAPI, **settings: Any) -> uvicorn.Config:
     )
 
 
-def run(app: FastAPI, host: str, port: int, log_level: str) -> None:
-    """Serve until a signal; other requests have ``DRAIN_SECONDS`` to finish."""
+def run(app: FastAPI, host: str, port: int, log_level: str, descriptor: int | None = None) -> None:
+    """Serve until a signal; other requests have ``DRAIN_SECONDS`` to finish.
+
+    ``descriptor``: of a socket that listens already.
+    """
     _allow_files(MOST_CONNECTIONS + MORE_FILES)
     logs.configure(app.state.settings.log_format, log_level)
     server = Server(configuration(app, host=host, port=port, log_config=None))
+    if descriptor is not None:
+        threading.Thread(target=_outlive_nobody, args=(os.getppid(),), daemon=True).start()
     with suppress(KeyboardInterrupt):
-        server.run()
+        server.run(None if descriptor is None else [socket.socket(fileno=descriptor)])
     if not server.started:
         sys.exit(STARTUP_FAILURE)
+
+
+def _outlive_nobody(parent: int) -> None:
+    """End as after a signal when the process that started this one is gone."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _allow_files(wanted: int) -> None:

@@ -1,0 +1,93 @@
+"""Several workers on one address."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import httpx
+import pytest
+
+from tests.end_to_end.processes import children, free_port, ready, runs
+
+SERVE = [sys.executable, "-m", "app.cli", "serve", "--log-level", "warning"]
+
+
+@dataclass(frozen=True)
+class Served:
+    process: "subprocess.Popen[bytes]"
+    base: str
+
+
+@pytest.fixture
+def served(sqlite_url: str) -> Iterator[Served]:
+    port = free_port()
+    process = subprocess.Popen(
+        [*SERVE, "--port", str(port), "--workers", "2"],
+        env={**os.environ, "PRIORSHIFT_DATABASE_URL": sqlite_url},
+    )
+    base = f"http://127.0.0.1:{port}"
+    try:
+        ready(base, process)
+        yield Served(process, base)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def until(seconds: float = 30) -> Iterator[None]:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        yield
+        time.sleep(0.1)
+    raise AssertionError("it did not come")
+
+
+def test_a_worker_that_dies_is_replaced_and_a_signal_ends_them_all(served: Served) -> None:
+    body = {"name": "m", "classes": ["a", "b"], "source": {"priors": {"a": 0.5, "b": 0.5}}}
+    assert httpx.post(f"{served.base}/v1/models", json=body).status_code == 201
+    first = children(served.process.pid)
+    assert len(first) == 2
+    os.kill(first[0], signal.SIGKILL)
+    for _ in until():
+        now = children(served.process.pid)
+        if len(now) == 2 and first[0] not in now:
+            break
+    for _ in range(40):
+        answer = httpx.post(
+            f"{served.base}/v1/models/m/versions/1/estimates",
+            json={"posteriors": [[0.5, 0.5]]},
+            timeout=30,
+        )
+        assert answer.status_code == 201
+    assert len(httpx.get(f"{served.base}/v1/estimates?limit=100").json()["items"]) == 40
+    served.process.terminate()
+    assert served.process.wait(timeout=40) == 0
+    assert not any(runs(pid) for pid in now)
+
+
+def test_workers_do_not_outlive_their_parent(served: Served) -> None:
+    own = children(served.process.pid)
+    served.process.kill()
+    served.process.wait()
+    for _ in until():
+        if not any(runs(pid) for pid in own):
+            break
+
+
+def test_an_address_that_is_taken_is_one_line(served: Served, sqlite_url: str) -> None:
+    port = served.base.rpartition(":")[2]
+    found = subprocess.run(
+        [*SERVE, "--port", port, "--workers", "2"],
+        env={**os.environ, "PRIORSHIFT_DATABASE_URL": sqlite_url},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert found.returncode == 2
+    assert "in use" in found.stderr
+    assert "Traceback" not in found.stderr
