@@ -22,6 +22,7 @@ DRAIN_SECONDS = 20
 HEADER_SECONDS = 10.0
 """How long the headers of a request may take to arrive."""
 MOST_HEADER_BYTES = 65_536
+MOST_HEADERS = 200
 LINGER_SECONDS = 30.0
 """How long the rest of a body may come that is not wanted any more; it is thrown away."""
 READ_SECONDS = 120.0
@@ -42,6 +43,7 @@ class Protocol(HttpToolsProtocol):
     _unread: asyncio.TimerHandle | None = None
     _headers_due = False
     _received = 0
+    _headers = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A first request is due."""
@@ -72,6 +74,13 @@ class Protocol(HttpToolsProtocol):
         if not self._headers_due:
             self._expect_headers()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One more; raises, and so ends the reading, where there are too many."""
+        self._headers += 1
+        if self._headers > MOST_HEADERS:
+            raise ValueError(f"more than {MOST_HEADERS} headers")
+        super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         """The body has limits of its own."""
         self._complete()
@@ -92,7 +101,7 @@ class Protocol(HttpToolsProtocol):
     def _expect_headers(self) -> None:
         self._complete()
         self._headers_due = True
-        self._received = 0
+        self._received = self._headers = 0
         self._timer = self.loop.call_later(HEADER_SECONDS, self.transport.close)
 
     def _complete(self) -> None:
