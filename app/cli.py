@@ -68,7 +68,7 @@ def serve(
     workers: Annotated[
         int, typer.Option(envvar="PRIORSHIFT_WORKERS", min=1, max=64, help="Server processes")
     ] = 1,
-    descriptor: Annotated[int | None, typer.Option(hidden=True)] = None,
+    worker: Annotated[tuple[int, int] | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Serve the API; migrate first, with a command of its own."""
     from threadpoolctl import threadpool_limits
@@ -83,11 +83,11 @@ def serve(
             "keys create --scope admin, or name PRIORSHIFT_ADMIN_KEY_FILE; or say "
             "--allow-anonymous"
         )
-    if workers > 1 and descriptor is None:
+    if workers > 1 and worker is None:
         sys.exit(_several(app.state.settings, host, port, workers, log_level))
     # Requests compute in threads of their own; more inside each would only get in their way.
     threadpool_limits(1)
-    server.run(app, host, port, log_level, descriptor)
+    server.run(app, host, port, log_level, worker)
 
 
 cli.command()(commands.register)

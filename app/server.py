@@ -161,18 +161,22 @@ def configuration(app: FastAPI, **settings: Any) -> uvicorn.Config:
     )
 
 
-def run(app: FastAPI, host: str, port: int, log_level: str, descriptor: int | None = None) -> None:
+def run(
+    app: FastAPI, host: str, port: int, log_level: str, worker: tuple[int, int] | None = None
+) -> None:
     """Serve until a signal; other requests have ``DRAIN_SECONDS`` to finish.
 
-    ``descriptor``: of a socket that listens already.
+    ``worker``: the descriptor of a socket that listens already, and the parent that opened it.
     """
     _allow_files(MOST_CONNECTIONS + MORE_FILES)
     logs.configure(app.state.settings.log_format, log_level)
     server = Server(configuration(app, host=host, port=port, log_config=None))
-    if descriptor is not None:
-        threading.Thread(target=_outlive_nobody, args=(os.getppid(),), daemon=True).start()
+    sockets = None
+    if worker is not None:
+        sockets = [socket.socket(fileno=worker[0])]
+        threading.Thread(target=_outlive_nobody, args=worker[1:], daemon=True).start()
     with suppress(KeyboardInterrupt):
-        server.run(None if descriptor is None else [socket.socket(fileno=descriptor)])
+        server.run(sockets)
     if not server.started:
         sys.exit(STARTUP_FAILURE)
 

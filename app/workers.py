@@ -75,4 +75,5 @@ class Workers:
 def command(host: str, port: int, log_level: str, descriptor: int) -> list[str]:
     """What a worker runs."""
     own = [sys.executable, "-m", "app.cli", "serve", "--host", host, "--port", str(port)]
-    return [*own, "--log-level", log_level, "--allow-anonymous", "--descriptor", str(descriptor)]
+    worker = ["--worker", str(descriptor), str(os.getpid())]
+    return [*own, "--log-level", log_level, "--allow-anonymous", *worker]
