@@ -1,1 +1,1 @@
-"""Random bodies for every decoder."""
+"""Random bodies: JSON, NPY, gzip, zstd, features."""

@@ -1,4 +1,4 @@
-"""Random bodies for every decoder: python -m benchmarks.fuzz_bodies [--inputs 100000]
+"""Random bodies, JSON, NPY, gzip, zstd: python -m benchmarks.fuzz_bodies [--inputs 100000]
 
 A body is inflated, decoded and checked as that of a request, and only the documented errors may
 come out. A JSON body that is accepted must be what Python's own parser reads, and whatever is said

@@ -1,4 +1,4 @@
-"""Random bodies for every decoder: a short run of ``make fuzz-bodies``."""
+"""Random bodies: a short run of ``make fuzz-bodies``."""
 
 from benchmarks.fuzz_bodies.check import MOST_GROWTH, run
 from benchmarks.fuzz_bodies.inputs import KINDS
