@@ -10,7 +10,10 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import zstandard
+
+from app.api.wire import arrow
 
 CLASSES = ("a", "b")
 NAMES = ("one", "two")
@@ -18,6 +21,17 @@ JSON = "application/json"
 NPY = "application/x-npy"
 LIFTED = 36_000
 """Bytes of a matrix that is read in pieces."""
+
+
+TABLE_QUERIES: tuple[tuple[tuple[str, str], ...], ...] = (
+    (),
+    (),
+    (("predictions", "text"),),
+    (("predictions", "coded"), ("labels", "large")),
+    (("labels", "text"),),
+    (("predictions", "one"),),
+    (("columns", "a"),),
+)
 
 
 @dataclass(frozen=True)
@@ -292,6 +306,53 @@ BOMBS = {
 }
 
 
+def frame(rng: Random) -> bytes:
+    """A table as an Arrow stream: posteriors, features, labels, of kinds that are taken or not."""
+    size = rng.randint(1, 20)
+    columns: dict[str, Any] = dict(
+        zip(CLASSES, zip(*rows(rng, 1) * size, strict=True), strict=True)
+    )
+    texts: list[Any] = [rng.choice([*CLASSES, "c", None, "\U0001f600"]) for _ in range(size)]
+    extra: dict[str, Any] = {
+        "text": pa.array(texts, pa.string()),
+        "large": pa.array(texts, pa.large_string()),
+        "coded": pa.array(texts, pa.string()).dictionary_encode(),
+        "one": pa.array([rng.choice([None, 1.5, -2.0]) for _ in range(size)], pa.float64()),
+        "two": ["x"] * size,
+        "listed": [[1, 2]] * size,
+        "when": pa.array([0] * size, pa.timestamp("us")),
+        "nothing": pa.nulls(size),
+        "small": pa.array([rng.randint(0, 9) for _ in range(size)], pa.int8()),
+    }
+    for name in rng.sample(list(extra), rng.randint(0, 3)):
+        columns[name] = extra[name]
+    if rng.random() < 0.3:
+        columns.pop(rng.choice(CLASSES))
+    table = pa.table({name: columns[name] for name in rng.sample(list(columns), len(columns))})
+    out = io.BytesIO()
+    with pa.ipc.new_stream(out, table.schema) as writer:
+        writer.write_table(table, rng.choice([1, 7, 1000]))
+    return out.getvalue()
+
+
+def _table(rng: Random) -> Input:
+    """The same in every format of tables, whole or broken."""
+    kind = rng.choice(list(arrow.DECODERS))
+    body = frame(rng)
+    if kind == arrow.NDJSON:
+        found = pa.ipc.open_stream(body).read_all().to_pylist()
+        body = "\n".join(json.dumps(row, default=str) for row in found).encode()
+    elif kind != arrow.ARROW:
+        out = io.BytesIO()
+        table = pa.ipc.open_stream(body).read_all()
+        plain = ("listed", "coded") if kind == arrow.CSV else ()
+        arrow.ENCODERS[kind](table.drop_columns([n for n in plain if n in table.column_names]), out)
+        body = out.getvalue()
+    if rng.random() < 0.6:
+        body = mutated(rng, body)
+    return Input(body, kind, query=rng.choice(TABLE_QUERIES))
+
+
 def _packed(rng: Random) -> Input:
     """Compressed: good, broken, in parts, within itself, a bomb."""
     inner = rng.choice([_plain, _npy, _spoiled])(rng)
@@ -329,10 +390,11 @@ KINDS: dict[str, Callable[[Random], Input]] = {
     "huge numbers": _huge_numbers,
     "wide": _wide,
     "NPY": _npy,
+    "tables": _table,
     "gzip and zstd": _packed,
     "noise": _noise,
 }
-SHARES = (10, 20, 20, 12, 2, 5, 4, 1, 14, 10, 2)
+SHARES = (8, 16, 18, 12, 2, 4, 4, 1, 12, 12, 9, 2)
 """Percent of each kind."""
 
 
