@@ -18,7 +18,7 @@ from app.core import budget
 from app.core.errors import Faults, InvalidInput, pointer
 from app.settings import Settings
 
-BATCHES = (json.MEDIA_TYPE, npy.MEDIA_TYPE, *arrow.DECODERS)
+BATCHES = (json.MEDIA_TYPE, npy.MEDIA_TYPE, *arrow.KINDS)
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def content(path: Path) -> bytes:
 def frame(path: Path) -> Frame:
     """The table in a file of named columns."""
     media_type = kind(path)
-    if media_type not in arrow.DECODERS:
+    if media_type not in arrow.KINDS:
         raise ValueError(f"{path.name}: a table of named columns is needed, CSV or Parquet say")
     try:
         return arrow.decode(media_type, content(path), LIMITS)

@@ -198,8 +198,9 @@ def test_limits(kind: str) -> None:
     given = WRITERS[kind](table())
     with pytest.raises(Exception, match="more than 499 rows"):
         arrow.decode(kind, given, arrow.Limits(499, 10**7))
-    with pytest.raises(Exception, match="bytes in memory"):
-        arrow.decode(kind, given, arrow.Limits(1000, 1000))
+    if kind != arrow.NDJSON:  # Its lines are never more than the body.
+        with pytest.raises(Exception, match="bytes in memory"):
+            arrow.decode(kind, given, arrow.Limits(1000, 1000))
 
 
 def test_wide_tables_are_refused(lasting: httpx.Client) -> None:
@@ -235,3 +236,29 @@ def test_the_other_name_of_parquet(lasting: httpx.Client) -> None:
     )
     assert answer.status_code == 200
     assert answer.headers["content-type"] == kind
+
+
+@pytest.mark.parametrize(
+    ("lines", "status", "place"),
+    [
+        ('{"legit": 0.5, "fraud": 0.5}\n\n{"fraud": 0.5, "legit": 0.5}', 200, None),
+        ('{"legit": 0.5, "fraud": 0.5}\n{"legit": 0.5}', 422, "/fraud/1"),
+        ('{"legit": 0.5, "fraud": 0.5}\n{"legit": 0.5, "fraud": "0.5"}', 422, "/fraud/1"),
+        ('{"legit": 0.5, "fraud": 0.5}\n{"legit": 0.5, "fraud": true}', 422, "/fraud/1"),
+        ('{"legit": 0.5, "fraud": [0.5]}', 422, "/fraud/0"),
+        ('{"legit": 0.5, "fraud": 1e999}', 422, "/0"),
+        ('{"legit": 0.5, "fraud": NaN}', 400, None),
+        ('{"legit": 0.5, "legit": 0.5, "fraud": 0.5}', 400, None),
+        ('{"legit": 0.5, "fraud": 0.5}\n[0.5, 0.5]', 400, None),
+        ('{"legit": 0.5, "fraud": 0.5', 400, None),
+        ("\n\n", 422, ""),
+    ],
+)
+def test_lines_of_json(lasting: httpx.Client, lines: str, status: int, place: str | None) -> None:
+    if lasting.get("/v1/models/lines").status_code == 404:
+        register(lasting, "lines", COUNTED)
+    address = "/v1/models/lines/versions/1/shift-tests"
+    answer = post(lasting, address, arrow.NDJSON, lines.encode())
+    assert answer.status_code == status, answer.text
+    if place is not None:
+        assert answer.json()["errors"][0]["pointer"] == place

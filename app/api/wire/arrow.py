@@ -1,4 +1,4 @@
-"""Tables by pyarrow, an extra: CSV, NDJSON, Arrow streams and Parquet files, both ways.
+"""Tables: CSV, Arrow streams and Parquet files by pyarrow, an extra, and NDJSON; both ways.
 
 Bodies are read batch by batch, and no further than the limits.
 """
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from app.api.problems import TooLarge, Unparseable, Unsupported
+from app.api.wire import ndjson
 from app.api.wire.frame import Column, Frame
 from app.core.errors import InvalidInput, pointer
 from app.core.prevalence.arrays import Floats
@@ -30,6 +31,8 @@ class Limits:
 
 def decode(media_type: str, body: bytes | bytearray, limits: Limits) -> Frame:
     """The table in a body; ``Unparseable``, ``TooLarge`` or ``InvalidInput`` where it is wrong."""
+    if media_type == NDJSON:
+        return ndjson.decode(body, limits.rows, MOST_COLUMNS)
     pa = _pyarrow()
     try:
         table = pa.Table.from_batches(_within(DECODERS[media_type](body), limits))
@@ -147,15 +150,6 @@ def _csv(body: bytes | bytearray) -> Iterable[Any]:
         yield from reader
 
 
-def _ndjson(body: bytes | bytearray) -> Iterable[Any]:
-    import pyarrow as pa
-    from pyarrow import json
-
-    reading = json.ReadOptions(use_threads=False, block_size=BLOCK_BYTES)
-    table = json.read_json(pa.BufferReader(pa.py_buffer(body)), reading)
-    yield from table.to_batches()
-
-
 def _to_stream(table: Any, out: io.BytesIO) -> None:
     import pyarrow as pa
 
@@ -187,14 +181,14 @@ def _to_ndjson(table: Any, out: io.BytesIO) -> None:
 ARROW = "application/vnd.apache.arrow.stream"
 PARQUET = "application/vnd.apache.parquet"
 CSV = "text/csv"
-NDJSON = "application/x-ndjson"
+NDJSON = ndjson.MEDIA_TYPE
 ALIASES = {"application/x-parquet": PARQUET, "application/jsonl": NDJSON}
 DECODERS: dict[str, Callable[[bytes | bytearray], Iterable[Any]]] = {
     ARROW: _stream,
     PARQUET: _parquet,
     CSV: _csv,
-    NDJSON: _ndjson,
 }
+KINDS = (*DECODERS, NDJSON)
 ENCODERS: dict[str, Callable[[Any, io.BytesIO], None]] = {
     ARROW: _to_stream,
     PARQUET: _to_parquet,
