@@ -69,7 +69,7 @@ def _column(name: str, cells: list[Any]) -> Column:
 
 def _odd(cells: list[Any]) -> int:
     """The first row that is neither number nor text, or not what the rows before it are."""
-    kinds = [json.NUMBERS, {str}]
+    kinds: list[set[Any]] = [set(json.NUMBERS), {str}]
     for row, cell in enumerate(cells):
         if cell is not None:
             kinds = [kind for kind in kinds if type(cell) in kind]
