@@ -60,7 +60,8 @@ def _decoded(
     try:
         # The parser would guess UTF-16 too, and let lone surrogates through.
         text = body.decode("utf-8-sig")
-        value = json.loads(text, object_pairs_hook=pairs or _object, parse_constant=_constant)
+        decoder = DECODER if pairs is None else _decoder(pairs)
+        value = decoder.decode(text)
         if SURROGATE.search(body):
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeDecodeError:
@@ -318,3 +319,11 @@ def _object(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
 
 def _constant(name: str) -> float:
     raise ValueError(f"{name} is not a JSON number")
+
+
+def _decoder(pairs: Callable[[list[tuple[str, Any]]], Mapping[str, Any]]) -> json.JSONDecoder:
+    return json.JSONDecoder(object_pairs_hook=pairs, parse_constant=_constant)
+
+
+DECODER = _decoder(_object)
+"""Made once: making it takes longer than reading a short line."""
