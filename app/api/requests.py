@@ -17,6 +17,7 @@ from pydantic import (
 
 from app.access import Scope
 from app.core.learners.recipe import Learner, Missing
+from app.core.prevalence.calibration import Method
 
 NAME = r"^[a-z0-9][a-z0-9._-]{0,62}$"
 METADATA_BYTES = 16_384
@@ -174,20 +175,7 @@ class SourceIn(In):
     outputs: Annotated[Names | None, Field(min_length=1), at_most(MOST_NAMES)] = None
     validation: ValidationIn | None = None
     training: TrainingIn | None = None
-    calibration: (
-        Literal[
-            "auto",
-            "bcts",
-            "temperature",
-            "vector-scaling",
-            "no-bias-vector-scaling",
-            "platt",
-            "platt-targets",
-            "isotonic",
-            "none",
-        ]
-        | None
-    ) = None
+    calibration: Literal["auto", Method] | None = None
     metadata: Metadata = Field(default_factory=dict)
 
 
