@@ -131,10 +131,10 @@ class _Maker:
 
 def _grouped(maker: _Maker, sent: Sent, column: str, once: Once) -> Response:
     """One estimate for each group, all of them kept or none."""
-    found = [
-        (name, *maker.make(part, {column: name}))
-        for name, part in groups.parts(maker.given, sent.frame, column)
-    ]
+    found = []
+    for group in groups.parts(maker.given, sent.frame, column):
+        with group.placed():
+            found.append((group.name, *maker.make(group.frame, {column: group.name})))
     adjusted = groups.adjusted([result for _, result, _ in found])
     items = [
         GroupOut(group=name, holm_p_value=p, estimate=shown)

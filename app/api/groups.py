@@ -1,22 +1,47 @@
 """One estimate for each group of a table's rows."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 
 from app.api.history import checked
 from app.api.requests import EstimateIn, SegmentKey, SegmentValue
 from app.api.wire.frame import Frame
-from app.core.errors import InvalidInput
-from app.core.prevalence.arrays import Floats
+from app.core.errors import Fault, InvalidInput
+from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.multiple import holm
 from app.estimation import Estimate
 
 MOST_GROUPS = 1000
 
 
-def parts(given: EstimateIn, frame: Frame | None, column: str) -> Iterator[tuple[str, Frame]]:
-    """Each group with its rows, in the order in which groups first occur."""
+@dataclass(frozen=True)
+class Group:
+    """A group by name: which rows of the table, and these rows."""
+
+    name: str
+    rows: Codes
+    frame: Frame
+
+    @contextmanager
+    def placed(self) -> Iterator[None]:
+        """Faults within name the rows of the whole table."""
+        try:
+            yield
+        except InvalidInput as error:
+            raise InvalidInput([self._placed(f) for f in error.faults], error.count) from None
+
+    def _placed(self, fault: Fault) -> Fault:
+        if fault.row is None:
+            return fault
+        row = int(self.rows[fault.row])
+        return Fault(f"{fault.pointer.rpartition('/')[0]}/{row}", fault.message, row)
+
+
+def parts(given: EstimateIn, frame: Frame | None, column: str) -> Iterator[Group]:
+    """The groups, in the order in which they first occur."""
     at = "/query/group_by"
     if frame is None:
         raise InvalidInput.at(at, "names a column; send a table of named columns, CSV or Arrow say")
@@ -34,7 +59,8 @@ def parts(given: EstimateIn, frame: Frame | None, column: str) -> Iterator[tuple
     for code in used[np.argsort(first)]:
         name = grouped.levels[code]
         checked(dict[SegmentKey, SegmentValue], {column: name}, at)
-        yield name, frame.part(np.flatnonzero(grouped.codes == code))
+        rows = np.flatnonzero(grouped.codes == code)
+        yield Group(name, rows, frame.part(rows))
 
 
 def adjusted(results: list[Estimate]) -> list[float | None]:

@@ -157,7 +157,8 @@ def _halves(
 
 def _half(source: Source, model: SourceModel, own: ValidationSet, other: ValidationSet) -> _Half:
     calibration = model.calibration.method
-    made = derive(Source(source.classes, validation=own, calibration=calibration))
+    half = Source(source.classes, validation=own, calibration=calibration)
+    made = derive(half, reporting=False)
     pool = tuple(other.posteriors[other.labels == k] for k in range(len(source.classes)))
     step = -(-len(own.labels) // MOST_WATCHED)
     watched = ValidationSet(own.labels[::step], own.posteriors[::step])

@@ -51,10 +51,15 @@ def test_each_group_is_its_own_batch(lasting: httpx.Client, kind: str) -> None:
 
 def test_nothing_is_kept_when_a_group_is_wrong(lasting: httpx.Client) -> None:
     address = register(lasting, "all-or-none", COUNTED)
-    rows = np.array([[0.5, 0.5], [0.5, 0.6]])
-    given = table(rows, country=["BE", "NL"])
+    rows = np.array([[0.5, 0.5], [0.5, 0.5], [0.5, 0.6]])
+    given = table(rows, country=["BE", "NL", "NL"])
     answer = post(lasting, f"{address}/estimates", arrow.ARROW, given, "?group_by=country")
     assert answer.status_code == 422
+    assert answer.json()["errors"][0]["pointer"] == "/2"
+    assert answer.json()["errors"][0]["row"] == 2
+    hole = pa.table({"legit": [0.5, 0.5, None], "fraud": [0.5] * 3, "country": ["BE", "NL", "NL"]})
+    answer = post(lasting, f"{address}/estimates", arrow.ARROW, hole, "?group_by=country")
+    assert answer.json()["errors"][0]["pointer"] == "/legit/2"
     assert lasting.get("/v1/estimates?model=all-or-none").json()["items"] == []
 
 

@@ -107,11 +107,15 @@ class SourceModel:
         return min(float(self.validation_size), self.confusion.total)
 
 
-def derive(source: Source) -> SourceModel:
-    """Everything that follows from a registered source: priors, confusion, calibration, doubts."""
+def derive(source: Source, reporting: bool = True) -> SourceModel:
+    """Everything that follows from a registered source: priors, confusion, calibration, doubts.
+
+    ``reporting``: fit the calibration across folds too, to tell what it did; without, there is no
+    report, nor the doubts that come of it.
+    """
     if source.validation is None:
         return _without_validation(source)
-    return _with_validation(source, source.validation)
+    return _with_validation(source, source.validation, reporting)
 
 
 def _without_validation(source: Source) -> SourceModel:
@@ -136,7 +140,7 @@ def _without_validation(source: Source) -> SourceModel:
     )
 
 
-def _with_validation(source: Source, validation: ValidationSet) -> SourceModel:
+def _with_validation(source: Source, validation: ValidationSet, reporting: bool) -> SourceModel:
     classes = len(source.classes)
     label_counts = np.bincount(validation.labels, minlength=classes).astype(np.float64)
     if (label_counts == 0).any():
@@ -150,7 +154,7 @@ def _with_validation(source: Source, validation: ValidationSet) -> SourceModel:
     outputs = source.outputs if source.confusion else source.classes
     gap = validation.posteriors.mean(axis=0) - frequency
     warnings = [*source.notes, *_confusion_warnings(confusion, outputs)]
-    calibrated = _calibrated(source, validation)
+    calibrated = _calibrated(source, validation, reporting)
     warnings.extend(calibrated.warnings)
     many = _many_classes(source, calibrated.calibration, label_counts)
     if many is not None:
@@ -187,11 +191,11 @@ class _Calibrated:
 
     calibration: Calibration
     priors: Floats
-    report: Report
+    report: Report | None
     warnings: tuple[Warning, ...]
 
 
-def _calibrated(source: Source, validation: ValidationSet) -> _Calibrated:
+def _calibrated(source: Source, validation: ValidationSet, reporting: bool) -> _Calibrated:
     """Fit what was asked for; the priors are the mean calibrated posteriors.
 
     With free biases those are the label frequencies. Of a map with a parameter per score the mean
@@ -211,20 +215,23 @@ def _calibrated(source: Source, validation: ValidationSet) -> _Calibrated:
         compared = losses(rows, labels, folds)
         method = min(compared, key=compared.__getitem__)
     calibration = fit(method, rows, labels)
-    found, held_out = report(source.calibration, calibration, rows, labels, folds, compared)
-    if method in FAMILIES and FAMILIES[method].biased:
-        priors = _shares(np.bincount(labels, minlength=len(source.classes)).astype(np.float64))
-    elif method in FAMILIES or method == "none":
-        priors = _shares(calibration.apply(rows).sum(axis=0))
-    else:
+    per_score = method not in FAMILIES and method != "none"
+    found = None
+    if reporting or per_score:
+        found, held_out = report(source.calibration, calibration, rows, labels, folds, compared)
+    if per_score:
         priors = _shares(held_out)
+    elif method in FAMILIES and FAMILIES[method].biased:
+        priors = _shares(np.bincount(labels, minlength=len(source.classes)).astype(np.float64))
+    else:
+        priors = _shares(calibration.apply(rows).sum(axis=0))
     priors = _shares(np.where(priors < SMALLEST_PRIOR, 0.0, priors))
     warnings.extend(_calibration_warnings(source.classes, calibration, found))
     return _Calibrated(calibration, priors, found, tuple(warnings))
 
 
 def _calibration_warnings(
-    classes: tuple[str, ...], calibration: Calibration, found: Report
+    classes: tuple[str, ...], calibration: Calibration, found: Report | None
 ) -> list[Warning]:
     warnings = []
     if calibration.regularised:
@@ -250,8 +257,8 @@ def _calibration_warnings(
             'little narrow; "bcts" carries its own error'
         )
         warnings.append(Warning("calibration-taken-as-exact", message))
-    worst = found.after.misses
-    if worst is not None:
+    worst = None if found is None else found.after.misses
+    if found is not None and worst is not None:
         message = (
             f"the mean posterior of {classes[worst]} misses its label frequency by "
             f"{found.after.gap[worst]:+.4f}, {abs(found.after.z[worst]):.1f} standard errors on "
