@@ -33,6 +33,7 @@ from models_store.errors import (
 )
 
 SHOWN = 20
+UNKNOWN = "is not permitted here; check the field's name in /docs"
 MEDIA_TYPE = "application/problem+json"
 
 
@@ -144,7 +145,8 @@ def schema_faults(error: ValidationError | RequestValidationError) -> list[Fault
     faults = []
     for item in error.errors():
         location = [str(part) for part in item["loc"] if part not in ("body",)]
-        message = item["msg"].removeprefix("Value error, ")
+        message = UNKNOWN if item["type"] == "extra_forbidden" else item["msg"]
+        message = message.removeprefix("Value error, ")
         faults.append(Fault(pointer(*location), message))
     return faults
 

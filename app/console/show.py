@@ -59,7 +59,8 @@ def comparison(console: Console, found: Mapping[str, Mapping[str, Any]]) -> None
     console.print(table)
     for method, answer in found.items():
         if "prevalence" not in answer:
-            console.print(f"{method}: {answer['reason']}", highlight=False)
+            reason = answer["reason"].removeprefix(f"{method} is not available: ")
+            console.print(f"{method}: {reason}", highlight=False)
 
 
 def _table(*names: str) -> Table:
