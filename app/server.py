@@ -87,16 +87,29 @@ class Protocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def pause_writing(self) -> None:
-        """The client reads slowly."""
+        """The client reads more slowly than an answer is written."""
         super().pause_writing()
-        self._was_read()
-        self._unread = self.loop.call_later(READ_SECONDS, self.transport.abort)
+        if self._unread is None:
+            self._unread = self.loop.call_later(READ_SECONDS, self.transport.abort)
         self._relieve()
 
     def resume_writing(self) -> None:
-        """It has read."""
+        """It has read what was written so far."""
         super().resume_writing()
-        self._was_read()
+        if self._unwritten == 0:
+            self._was_read()
+
+    def on_response_complete(self) -> None:
+        """All of an answer is written, and all but a little of it is read unless it waits."""
+        super().on_response_complete()
+        if not self.flow.write_paused:
+            self._was_read()
+
+    @property
+    def _unwritten(self) -> int:
+        """Bytes of the answer under way that wait to be written."""
+        under_way = self.cycle is not None and not self.cycle.response_complete
+        return self.cycle.expected_content_length if under_way else 0
 
     def _expect_headers(self) -> None:
         self._complete()
@@ -123,7 +136,7 @@ class Protocol(HttpToolsProtocol):
             if isinstance(c, Protocol) and c._unread is not None
         }
         slowest = sorted(since, key=since.__getitem__)
-        sizes = [c.transport.get_write_buffer_size() for c in slowest]
+        sizes = [c.transport.get_write_buffer_size() + c._unwritten for c in slowest]
         waiting = sum(sizes)
         for connection, size in zip(slowest[:-1], sizes, strict=False):
             if waiting <= MOST_UNREAD_BYTES:

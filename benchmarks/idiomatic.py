@@ -16,7 +16,7 @@ from app.core.prevalence.likelihood import Likelihood
 from app.core.prevalence.mle import mle
 
 app = FastAPI()
-SOURCE = np.array([0.8, 0.2])
+SOURCES = {2: np.array([0.8, 0.2]), 3: np.full(3, 1 / 3)}
 
 
 class Batch(BaseModel):
@@ -28,7 +28,8 @@ class Batch(BaseModel):
 @app.post("/estimates")
 def estimates(batch: Batch) -> dict[str, Any]:
     """The estimate alone."""
-    found = mle(Likelihood.of(np.array(batch.posteriors), SOURCE))
+    rows = np.array(batch.posteriors)
+    found = mle(Likelihood.of(rows, SOURCES[rows.shape[1]]))
     return {"prevalence": found.prevalence.tolist(), "gain": found.gain}
 
 
@@ -36,8 +37,9 @@ def estimates(batch: Batch) -> dict[str, Any]:
 def posteriors(batch: Batch) -> dict[str, Any]:
     """The adjusted rows."""
     rows = np.array(batch.posteriors)
-    found = mle(Likelihood.of(rows, SOURCE))
-    return {"posteriors": adjust(rows, SOURCE, found.prevalence)[0].tolist()}
+    source = SOURCES[rows.shape[1]]
+    found = mle(Likelihood.of(rows, source))
+    return {"posteriors": adjust(rows, source, found.prevalence)[0].tolist()}
 
 
 @app.post("/echo")

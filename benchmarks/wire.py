@@ -24,7 +24,7 @@ from app.api.wire import arrow
 from app.core.prevalence.arrays import Floats
 from benchmarks.bystander import draw
 from benchmarks.report import heading, table
-from benchmarks.service import free_port, service
+from benchmarks.service import Running, free_port, service
 
 CLASSES = ("legit", "fraud")
 SMALL = 100
@@ -52,13 +52,13 @@ def bodies(rows: Floats, names: tuple[str, ...]) -> dict[str, Body]:
     }
     kinds = {"Arrow": arrow.ARROW, "Parquet": arrow.PARQUET, "CSV": arrow.CSV}
     for name, kind in {**kinds, "NDJSON": arrow.NDJSON}.items():
-        found[name] = Body(arrow.encode(kind, names, rows), kind)
+        found[name] = Body(b"".join(arrow.encode(kind, names, rows)), kind)
     return found
 
 
 @contextmanager
-def idiomatic() -> Iterator[str]:
-    """The address of the endpoint to compare with."""
+def idiomatic() -> Iterator[Running]:
+    """The endpoint to compare with."""
     port = free_port()
     process = subprocess.Popen([sys.executable, "-m", "benchmarks.idiomatic", "--port", str(port)])
     base = f"http://127.0.0.1:{port}"
@@ -69,7 +69,7 @@ def idiomatic() -> Iterator[str]:
                 break
             except httpx.TransportError:
                 time.sleep(0.1)
-        yield base
+        yield Running(base, port, process.pid)
     finally:
         process.terminate()
         process.wait()
@@ -150,8 +150,8 @@ def main() -> None:
     with service() as ours, idiomatic() as theirs:
         version = register(ours.base, "m", CLASSES)
         three = register(ours.base, "three", SMALL_CLASSES)
-        lines = large(version, theirs, given.rows, given.repeats)
-        few = small(three, theirs, given.repeats)
+        lines = large(version, theirs.base, given.rows, given.repeats)
+        few = small(three, theirs.base, given.repeats)
     print("# What the wire costs\n")
     print(heading("wire", ("numpy", "fastapi", "pydantic", "pysimdjson", "pyarrow", "uvicorn")))
     print(f"{given.rows} × 2, {given.repeats} repeats; ratio: idiomatic over this, of the least\n")

@@ -25,6 +25,7 @@ from app.api.requests import (
 )
 from app.api.responses import BiasAdjustmentOut, PosteriorsOut, RegionTestOut, ShiftTestOut
 from app.api.wire import arrow, json, npy
+from app.api.wire.pieces import Piece, Pieces
 from app.core.errors import InvalidInput
 from app.core.prevalence.arrays import Codes, Floats
 from app.core.warnings import Warning
@@ -90,7 +91,7 @@ def create_posteriors(
     warnings = (*said, *rows.warnings)
     if media_type != json.MEDIA_TYPE:
         headers = _headers(warnings, rows, source.classes)
-        return Response(_encoded(media_type, rows, source.classes), 200, headers, media_type)
+        return Pieces(_encoded(media_type, rows, source.classes), 200, headers, media_type)
     bare_counts = isinstance(batch, OutputBatch) and batch.codes is None
     shown = PosteriorsOut(
         model=record.model,
@@ -107,7 +108,8 @@ def create_posteriors(
         posteriors=None,
     )
     shown_rows = present.rows(source.classes, rows.posteriors, given.posteriors)
-    return answer({**present.body(shown), "posteriors": shown_rows})
+    content = {**present.body(shown), "posteriors": shown_rows}
+    return Pieces(list(json.pieces(content)), media_type=json.MEDIA_TYPE)
 
 
 @router.post(
@@ -229,7 +231,7 @@ def create_bias_adjustment(
     )
 
 
-def _encoded(media_type: str, rows: AdjustedRows, names: tuple[str, ...]) -> bytes:
+def _encoded(media_type: str, rows: AdjustedRows, names: tuple[str, ...]) -> list[Piece]:
     if media_type == npy.MEDIA_TYPE:
         return npy.encode(rows.posteriors)
     return arrow.encode(arrow.ALIASES.get(media_type, media_type), names, rows.posteriors)

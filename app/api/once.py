@@ -3,13 +3,14 @@
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated
 
 from fastapi import Depends, Header, Request
 from starlette.responses import Response
 
 from app.api.context import now
-from app.api.payload import Body
+from app.api.payload import Body, Payload
 from app.api.trail import Trail, TrailDep
 from app.core.errors import InvalidInput
 from models_store.errors import AlreadyAnswered, AlreadyExists
@@ -24,7 +25,7 @@ class Once:
     store: Store
     route: str
     key: str | None
-    body_hash: str
+    payload: Payload
     trail: Trail
 
     def replay(self) -> Response | None:
@@ -32,7 +33,7 @@ class Once:
         if self.key is None:
             return None
         with self.store.read() as unit:
-            found = unit.idempotency.find(self._owner, self.route, self.key, self.body_hash, now())
+            found = unit.idempotency.find(self._owner, self.route, self.key, self._hash, now())
         if found is None:
             return None
         headers = {**found.headers, "Idempotency-Replayed": "true"}
@@ -61,10 +62,19 @@ class Once:
     def _owner(self) -> str:
         return self.trail.caller.owner
 
+    @cached_property
+    def _hash(self) -> str:
+        """Of what was asked; only a request with a key pays for it."""
+        state = hashlib.sha256(self.payload.media_type.encode() + b"\n")
+        for name, value in self.payload.query:
+            state.update(f"{name}={value}&".encode())
+        state.update(self.payload.body)
+        return state.hexdigest()
+
     def _record(self, unit: UnitOfWork, key: str, model_id: int, response: Response) -> None:
         kept = {k: v for k, v in response.headers.items() if k != "content-length"}
         answer = Answer(response.status_code, kept, bytes(response.body))
-        unit.idempotency.add(self._owner, self.route, key, self.body_hash, model_id, answer, now())
+        unit.idempotency.add(self._owner, self.route, key, self._hash, model_id, answer, now())
 
 
 def _once(
@@ -79,13 +89,9 @@ def _once(
     if idempotency_key is not None and not (idempotency_key and idempotency_key.isprintable()):
         message = "must be 1 to 255 printable characters"
         raise InvalidInput.at("/header/Idempotency-Key", message)
-    state = hashlib.sha256(payload.media_type.encode() + b"\n")
-    for name, value in payload.query:
-        state.update(f"{name}={value}&".encode())
-    state.update(payload.body)
     # The path as it came, percent-encoded: plain ASCII whatever it stands for.
     route = f"{request.method} {request.scope['raw_path'].decode('latin-1')}"
-    return Once(request.app.state.store, route, idempotency_key, state.hexdigest(), trail)
+    return Once(request.app.state.store, route, idempotency_key, payload, trail)
 
 
 OnceDep = Annotated[Once, Depends(_once)]

@@ -10,10 +10,11 @@ from app.core.prevalence.adjust import adjust, gains_from_nothing, log_weights
 from app.core.prevalence.arrays import Floats
 from app.core.prevalence.blocks import with_labels
 from app.core.prevalence.calibration import Scaling
-from app.core.prevalence.confusion import ConfusionMatrix, decisions
+from app.core.prevalence.confusion import ConfusionMatrix, decision_counts
 from app.core.prevalence.covariance import OutputError, SourceError, Uncertainty
 from app.core.prevalence.likelihood import Likelihood
 from app.core.prevalence.mle import MleResult, mle
+from app.core.prevalence.moments import moments
 from app.core.prevalence.source import SourceModel
 from app.core.warnings import Warning
 from app.estimation.answers import Adjustment
@@ -159,6 +160,8 @@ class Evidence:
     @cached_property
     def information(self) -> Floats:
         """The Hessian at the source priors, C × C."""
+        if len(self.likelihood.known) == 2 == len(self.source):
+            return moments(self.likelihood, float(self.source[1])).hessian_at(0.0)
         return self.likelihood.hessian(self.likelihood.source)[0]
 
     @cached_property
@@ -192,9 +195,7 @@ class Evidence:
         """Counts of the J predicted outputs; decisions are on raw posteriors."""
         if isinstance(self.batch, OutputBatch):
             return self.batch.counts
-        decided = decisions(self.batch.posteriors)
-        counts = np.bincount(decided, minlength=len(self.model.classes))
-        return counts.astype(np.float64)
+        return decision_counts(self.batch.posteriors)
 
     @property
     def class_counts(self) -> Floats:

@@ -298,7 +298,10 @@ def _raw_rate(evidence: Evidence, significance: float) -> float | None:
 def _degrees_of_freedom(evidence: Evidence, likelihood: Likelihood) -> int:
     """Rank of the information; for outputs rank M − 1, whichever outputs occurred."""
     if isinstance(evidence.batch, PosteriorBatch):
-        return identifiability.degrees_of_freedom(likelihood, evidence.information)
+        # The Hessian sees the same directions wherever the densities are positive.
+        hessian = evidence.maximum.hessian
+        information = evidence.information if hessian is None else hessian
+        return identifiability.degrees_of_freedom(likelihood, information)
     outputs = np.ones(len(evidence.model.outputs))
     everything = Likelihood.of_outputs(
         evidence.confusion.conditional, evidence.source, outputs, evidence.label_counts

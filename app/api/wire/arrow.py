@@ -3,7 +3,6 @@
 Bodies are read batch by batch, and no further than the limits.
 """
 
-import io
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 from app.api.problems import TooLarge, Unparseable, Unsupported
 from app.api.wire import ndjson
 from app.api.wire.frame import Column, Frame
+from app.api.wire.pieces import Piece
 from app.core.errors import InvalidInput, pointer
 from app.core.prevalence.arrays import Floats
 
@@ -71,14 +71,16 @@ def _within(batches: Iterable[Any], limits: Limits) -> list[Any]:
     return kept
 
 
-def encode(media_type: str, names: Sequence[str], rows: Floats) -> bytes:
+def encode(media_type: str, names: Sequence[str], rows: Floats) -> list[Piece]:
     """N × C numbers as a table of C named columns."""
+    if media_type == NDJSON:
+        return list(ndjson.encode(names, rows))
     pa = _pyarrow()
     arrays = [pa.array(np.ascontiguousarray(column)) for column in rows.T]
     table = pa.table(dict(zip(names, arrays, strict=True)))
-    out = io.BytesIO()
+    out = pa.BufferOutputStream()
     ENCODERS[media_type](table, out)
-    return out.getvalue()
+    return [memoryview(out.getvalue())]
 
 
 def _pyarrow() -> Any:
@@ -150,32 +152,23 @@ def _csv(body: bytes | bytearray) -> Iterable[Any]:
         yield from reader
 
 
-def _to_stream(table: Any, out: io.BytesIO) -> None:
+def _to_stream(table: Any, out: Any) -> None:
     import pyarrow as pa
 
     with pa.ipc.new_stream(out, table.schema) as writer:
         writer.write_table(table)
 
 
-def _to_parquet(table: Any, out: io.BytesIO) -> None:
+def _to_parquet(table: Any, out: Any) -> None:
     import pyarrow.parquet as pq
 
     pq.write_table(table, out, compression="zstd", use_dictionary=False)
 
 
-def _to_csv(table: Any, out: io.BytesIO) -> None:
+def _to_csv(table: Any, out: Any) -> None:
     from pyarrow import csv
 
     csv.write_csv(table, out)
-
-
-def _to_ndjson(table: Any, out: io.BytesIO) -> None:
-    import json
-
-    names = [json.dumps(name) for name in table.column_names]
-    for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
-        cells = ",".join(f"{n}:{value!r}" for n, value in zip(names, row, strict=True))
-        out.write(b"{" + cells.encode() + b"}\n")
 
 
 ARROW = "application/vnd.apache.arrow.stream"
@@ -189,9 +182,8 @@ DECODERS: dict[str, Callable[[bytes | bytearray], Iterable[Any]]] = {
     CSV: _csv,
 }
 KINDS = (*DECODERS, NDJSON)
-ENCODERS: dict[str, Callable[[Any, io.BytesIO], None]] = {
+ENCODERS: dict[str, Callable[[Any, Any], None]] = {
     ARROW: _to_stream,
     PARQUET: _to_parquet,
     CSV: _to_csv,
-    NDJSON: _to_ndjson,
 }

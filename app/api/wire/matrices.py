@@ -1,13 +1,14 @@
-"""Large matrices of numbers in JSON, read in pieces.
+"""Large matrices and columns of numbers in JSON, read in pieces.
 
 A JSON parser makes an object of every number and keeps the interpreter to itself until it has read
-them all. Here a matrix is read 128 KiB at a time by simdjson, straight into float64, and checked,
-so that other requests go on meanwhile. Whatever is not plainly a matrix of JSON numbers is left to
-the parser.
+them all. Here they are read 128 KiB at a time by simdjson, straight into float64, and checked, so
+that other requests go on meanwhile. Whatever is not plainly a matrix, or an object of columns, of
+JSON numbers is left to the parser.
 """
 
 import re
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,94 +19,123 @@ from app.core.prevalence.arrays import Floats
 LARGE = 32_768
 """Bytes from which a matrix is worth it; more than anything that is stored as JSON."""
 PIECE = 1 << 17
-START = re.compile(rb'"(?:posteriors|features)"[ \t\n\r]*:[ \t\n\r]*(?=\[[ \t\n\r]*\[)')
-SPACE = b" \t\n\r"
-OPEN, CLOSE, COMMA = b"[],"
+START = re.compile(
+    rb'"(?:posteriors|features)"[ \t\n\r]*:[ \t\n\r]*(?=\[[ \t\n\r]*\[|\{[ \t\n\r]*")'
+)
+COLUMN = re.compile(rb'[ \t\n\r]*"(?:[^"\\]|\\.){0,400}"[ \t\n\r]*:[ \t\n\r]*(?=\[)')
+NEXT = re.compile(rb"[ \t\n\r]*,")
+CLOSE = re.compile(rb"[ \t\n\r]*\]")
 END = re.compile(rb"\][ \t\n\r]*\]")
+OPEN = ord("[")
+SPACE = b" \t\n\r"
+NUMBERS = b"0123456789+-.eE" + SPACE
+"""What numbers are made of; without it, a piece is its brackets and commas."""
+
+Body = bytes | bytearray
 
 
 @dataclass(frozen=True)
 class Lifted:
-    """JSON in which large matrices are names, and the matrices by these names."""
+    """JSON in which large matrices and columns are names, and they by these names."""
 
     text: bytes
     matrices: dict[str, Floats]
 
 
-def lifted(body: bytes | bytearray) -> Lifted:
-    """Take the large matrices out of a body."""
+def lifted(body: Body) -> Lifted:
+    """Take the large matrices and columns out of a body."""
     nonce = secrets.token_hex(16)
     found: dict[str, Floats] = {}
     parts: list[bytes] = []
-    done = 0
-    for match in START.finditer(body):
-        start = match.end()
-        if start < done:
-            continue
-        end = _end(body, start)
-        matrix = _matrix(body, start, end) if end - start >= LARGE else None
-        if matrix is not None:
-            name = f"{nonce}{len(found)}"
-            found[name] = matrix
-            parts += [bytes(body[done:start]), f'"{name}"'.encode()]
-            done = end
+    done = place = 0
+    while (match := START.search(body, place)) is not None:
+        place = match.end()
+        for start, end, values in _there(body, place):
+            if end - start >= LARGE:
+                name = f"{nonce}{len(found)}"
+                found[name] = values
+                parts += [bytes(body[done:start]), f'"{name}"'.encode()]
+                done = place = end
     parts.append(bytes(body[done:]))
     return Lifted(b"".join(parts), found)
 
 
-def _end(body: bytes | bytearray, start: int) -> int:
-    """Where the first two closing brackets end; ``start`` if there are none."""
-    close = body.find(b"]]", start)
-    if close >= 0:
-        return close + 2
-    match = END.search(body, start)
-    return start if match is None else match.end()
+def _there(body: Body, place: int) -> Iterator[tuple[int, int, Floats]]:
+    """The matrix, or the columns, at ``place``: where they start and end, and their numbers."""
+    if body[place] == OPEN:
+        found = _matrix(body, place)
+        if found is not None:
+            yield place, found[1], found[0]
+        return
+    name = COLUMN.match(body, place + 1)
+    while name is not None:
+        start = name.end()
+        end = body.find(b"]", start) + 1
+        values = _column(body, start + 1, end - 1) if end - start >= LARGE else None
+        if values is not None:
+            yield start, end, values
+        following = NEXT.match(body, end) if end else None
+        name = COLUMN.match(body, following.end()) if following is not None else None
 
 
-def _matrix(body: bytes | bytearray, start: int, end: int) -> Floats | None:
-    """The rows of ``body[start:end]``, brackets included; None if they are not all of a kind."""
+def _matrix(body: Body, start: int) -> tuple[Floats, int] | None:
+    """The matrix that opens at ``start``, and where it ends; None if it is not plainly one."""
     width = body.count(b",", start, body.find(b"]", start)) + 1
-    inside = body.find(b"[", start) + 1
-    last = body.rfind(b"]", inside, end - 1) + 1
-    parser = simdjson.Parser()
-    parts: list[Floats] = []
-    while inside < last:
-        stop = body.rfind(b"]", inside, min(inside + PIECE, last)) + 1
-        rows = _rows(parser, bytes(body[inside:stop]), width, not parts) if stop else None
+    parser, parts, place = simdjson.Parser(), list[Floats](), start + 1
+    while stop := body.rfind(b"]", place, place + PIECE) + 1:
+        text = bytes(body[place:stop])
+        closing = CLOSE.match(body, stop)
+        end = closing.end() if closing is not None else None
+        rows = _rows(parser, text, width, not parts)
+        if rows is None and (inside := END.search(text)) is not None:
+            rows = _rows(parser, text[: inside.start() + 1], width, not parts)
+            end = place + inside.end()
         if rows is None:
             return None
         parts.append(rows)
-        inside = stop
-    return np.concatenate(parts) if parts else None
+        if end is not None:
+            return np.concatenate(parts), end
+        place = stop
+    return None
 
 
-def _rows(parser: simdjson.Parser, piece: bytes, width: int, first: bool) -> Floats | None:
-    """Rows like ``[1, 2], [3, 4]``; those after the first piece begin with a comma.
-
-    The parser takes numbers of JSON only, but flattens whatever lists they are in; so brackets and
-    commas are counted: ``width`` numbers before each bracket since the one before of its kind.
-    """
-    text = piece.lstrip(SPACE)
+def _rows(parser: simdjson.Parser, text: bytes, width: int, first: bool) -> Floats | None:
+    """Rows like ``[1, 2], [3, 4]``; those after the first piece begin with a comma."""
+    text = text.strip(SPACE)
     if text.startswith(b",") == first:
         return None
-    text = text.removeprefix(b",")
+    found = values(parser, text.removeprefix(b","), b"[%b]" % (b"," * (width - 1)), width)
+    return None if found is None else found.reshape(-1, width)
+
+
+def _column(body: Body, place: int, last: int) -> Floats | None:
+    """The numbers of ``body[place:last]``, which commas part; None for anything else."""
+    parser, parts = simdjson.Parser(), list[Floats]()
+    while place <= last:
+        stop = last if last - place <= PIECE else body.rfind(b",", place, place + PIECE)
+        found = values(parser, bytes(body[place:stop]), b"", 1) if stop >= 0 else None
+        if found is None:
+            return None
+        parts.append(found)
+        place = stop + 1
+    return np.concatenate(parts)
+
+
+def values(parser: simdjson.Parser, text: bytes, between: bytes, width: int) -> Floats | None:
+    """The numbers of items with ``width`` numbers each, which commas part.
+
+    The parser takes numbers of JSON only, but flattens whatever lists they are in; so what is left
+    without the numbers must be ``between``, for each item.
+    """
     try:
         array = parser.parse(b"[%b]" % text)
         assert isinstance(array, simdjson.Array)
-        values = np.frombuffer(array.as_buffer(of_type="d"))
+        found = np.frombuffer(array.as_buffer(of_type="d"))
     except (ValueError, TypeError, RuntimeError):
         # The last is what simdjson says of integers beyond 64 bits, and of deep nesting.
         return None
-    characters = np.frombuffer(text, np.uint8)
-    opening = np.flatnonzero(characters == OPEN)
-    closing = np.flatnonzero(characters == CLOSE)
-    commas = np.flatnonzero(characters == COMMA)
-    count = len(closing)
-    before = np.arange(count) * width
-    if len(values) != count * width or len(commas) != count * width - 1:
+    items = len(found) // width
+    if items * width != len(found) or not items:
         return None
-    if not np.array_equal(np.searchsorted(commas, opening), before):
-        return None
-    if not np.array_equal(np.searchsorted(commas, closing), before + width - 1):
-        return None
-    return values.reshape(count, width)
+    plain = text.translate(None, NUMBERS) + b"," == (between + b",") * items
+    return found if plain else None

@@ -2,10 +2,14 @@
 
 import numpy as np
 
-from app.core.prevalence.arrays import Floats
+from app.core import budget
+from app.core.prevalence.arrays import PIECE, Floats, divide_rows
 
 LOWEST = -700.0
 """Log weights are held above this, relative to the largest: below it exp underflows."""
+
+SMALLEST_SUM = 1e-290
+"""Rows whose weighted mass is smaller are scaled by their largest entry first."""
 
 
 def gains_from_nothing(source: Floats, target: Floats) -> bool:
@@ -33,10 +37,25 @@ def adjust(posteriors: Floats, source: Floats, target: Floats) -> tuple[Floats, 
     """
     offsets = log_weights(source, target)
     weights = np.exp(np.maximum(offsets - offsets.max(), LOWEST)) * (target > 0)
-    weighted = posteriors * weights
-    largest = weighted.max(axis=1, keepdims=True)
+    adjusted, impossible = np.empty(posteriors.shape), 0
+    length = max(PIECE // len(source), 1)
+    for start in range(0, len(posteriors), length):
+        budget.check()
+        part = slice(start, start + length)
+        impossible += _adjust(posteriors[part], weights, target, adjusted[part])
+    return adjusted, impossible
+
+
+def _adjust(rows: Floats, weights: Floats, target: Floats, out: Floats) -> int:
+    """Some of the rows into ``out``; how many of them are impossible."""
+    sums = rows @ weights
+    np.multiply(rows, weights, out=out)
+    if sums.min() > SMALLEST_SUM:
+        divide_rows(out, sums, out)
+        return 0
+    largest = out.max(axis=1, keepdims=True)
     impossible = largest[:, 0] <= 0
-    np.divide(weighted, largest, out=weighted, where=largest > 0)
-    weighted[impossible] = target
-    weighted /= weighted.sum(axis=1, keepdims=True)
-    return weighted, int(np.count_nonzero(impossible))
+    np.divide(out, largest, out=out, where=largest > 0)
+    out[impossible] = target
+    out /= out.sum(axis=1, keepdims=True)
+    return int(np.count_nonzero(impossible))

@@ -74,6 +74,15 @@ def decisions(posteriors: Floats) -> Codes:
     return codes
 
 
+def decision_counts(posteriors: Floats) -> Floats:
+    """How many decisions fall on each class, C values."""
+    if posteriors.shape[1] == 2:
+        second = float(np.count_nonzero(posteriors[:, 1] > posteriors[:, 0]))
+        return np.array([len(posteriors) - second, second])
+    counts = np.bincount(decisions(posteriors), minlength=posteriors.shape[1])
+    return counts.astype(np.float64)
+
+
 def acc(conditional: Floats, shares: Floats, source: Floats) -> Inversion:
     """Adjusted count: least-squares solution of M p = v, clipped at zero and rescaled.
 

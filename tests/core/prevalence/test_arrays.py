@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from app.core.errors import InvalidInput
-from app.core.prevalence.arrays import probabilities, probability_rows
+from app.core.prevalence.arrays import PIECE, SILENT, probabilities, probability_rows
 
 
 class TestProbabilityRows:
@@ -51,3 +51,41 @@ def test_a_single_vector_is_named_as_a_whole() -> None:
         probabilities(np.array([0.5, 0.6]), "/target_priors")
     assert caught.value.faults[0].pointer == "/target_priors"
     assert caught.value.faults[0].row is None
+
+
+class TestManyPieces:
+    """What is checked and rescaled piece by piece must not show where the pieces end."""
+
+    ROWS = 3 * PIECE
+
+    @pytest.mark.parametrize("classes", [1, 2, 5, 40])
+    def test_rescaling_equals_the_division_of_everything(self, classes: int) -> None:
+        rng = np.random.default_rng(classes)
+        values = rng.dirichlet(np.ones(classes), self.ROWS // classes)
+        late = values[len(values) // 2 :]
+        late *= 1 + rng.uniform(-2e-6, 2e-6, (len(late), 1))
+        sums = values.sum(axis=1, keepdims=True)
+        rows = probability_rows(values, "/p")
+        np.testing.assert_allclose(rows.values, values / sums, rtol=1e-13)
+        assert rows.renormalised == np.count_nonzero(np.abs(sums - 1) > SILENT)
+
+    def test_a_wrong_row_in_the_last_piece_is_named(self) -> None:
+        values = np.full((self.ROWS, 2), 0.5)
+        values[-3, 0] = np.nan
+        values[0, 1] += 1e-5
+        with pytest.raises(InvalidInput) as caught:
+            probability_rows(values, "/p")
+        assert [fault.row for fault in caught.value.faults] == [self.ROWS - 3]
+
+    def test_the_order_in_memory_does_not_matter(self) -> None:
+        values = np.random.default_rng(0).dirichlet(np.ones(3), self.ROWS // 3) * (1 + 1e-5)
+        plain = probability_rows(values, "/p")
+        turned = probability_rows(np.asfortranarray(values), "/p")
+        np.testing.assert_allclose(turned.values, plain.values, rtol=1e-15)
+        assert turned.renormalised == plain.renormalised
+
+    def test_the_given_rows_stay_as_they_were(self) -> None:
+        values = np.full((4, 2), 0.5 + 1e-5)
+        before = values.copy()
+        probability_rows(values, "/p")
+        np.testing.assert_array_equal(values, before)
