@@ -39,7 +39,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     engine = connect(
         settings.database_url, settings.database_pool_size, settings.database_busy_seconds
     )
-    store = Store(engine, settings.version_cache_bytes)
+    store = Store(engine, settings.version_cache_bytes, settings.selection_seconds)
     trainer = Trainer(settings.training_seconds, settings.training_wait_seconds)
     learners = Learners(store, trainer, settings.version_cache_bytes)
 
@@ -71,8 +71,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     problems.install(app)
     openapi.install(app)
     routes = list(app.router.routes)
-    resources = (health, models, versions, estimates, batches, parameters, evaluations, keys)
-    for module in (browsers, *resources):
+    # Routes are tried in this order: first what is asked every second.
+    resources = (health, estimates, batches, models, versions, parameters, evaluations, keys)
+    for module in (*resources, browsers):
         app.include_router(module.router)
         routes.extend(module.router.routes)
     app.add_middleware(rules.Door, routes=rules.check(routes), gate=gate)

@@ -36,6 +36,7 @@ class Settings(BaseSettings):
     queue: int = Field(64, ge=0)
     max_classes: int = Field(1000, ge=1)
     version_cache_bytes: int = Field(64 * 1024 * 1024, ge=0)
+    selection_seconds: float = Field(1.0, ge=0)
     database_pool_size: int = Field(10, ge=1)
     database_busy_seconds: float = Field(10.0, gt=0)
     training_seconds: float = Field(300.0, gt=0)

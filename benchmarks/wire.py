@@ -23,6 +23,7 @@ import numpy as np
 from app.api.wire import arrow
 from app.core.prevalence.arrays import Floats
 from benchmarks.bystander import draw
+from benchmarks.memory import forget_peak, peak, resident
 from benchmarks.report import heading, table
 from benchmarks.service import Running, free_port, service
 
@@ -40,20 +41,32 @@ class Body:
     kind: str
 
 
-def bodies(rows: Floats, names: tuple[str, ...]) -> dict[str, Body]:
-    """The same rows in every format."""
+def binary(rows: Floats, names: tuple[str, ...]) -> dict[str, Body]:
+    """The rows as arrays."""
     array = io.BytesIO()
     np.save(array, rows)
+    return {
+        "NPY": Body(array.getvalue(), "application/x-npy"),
+        "Arrow": tabular(arrow.ARROW, rows, names),
+    }
+
+
+def tabular(kind: str, rows: Floats, names: tuple[str, ...]) -> Body:
+    """The rows as a table."""
+    return Body(b"".join(arrow.encode(kind, names, rows)), kind)
+
+
+def bodies(rows: Floats, names: tuple[str, ...]) -> dict[str, Body]:
+    """The same rows in every format."""
     by_name = {name: column.tolist() for name, column in zip(names, rows.T, strict=True)}
-    found = {
+    return {
         "JSON": Body(json.dumps({"posteriors": rows.tolist()}).encode(), "application/json"),
         "columnar JSON": Body(json.dumps({"posteriors": by_name}).encode(), "application/json"),
-        "NPY": Body(array.getvalue(), "application/x-npy"),
+        **binary(rows, names),
+        "Parquet": tabular(arrow.PARQUET, rows, names),
+        "CSV": tabular(arrow.CSV, rows, names),
+        "NDJSON": tabular(arrow.NDJSON, rows, names),
     }
-    kinds = {"Arrow": arrow.ARROW, "Parquet": arrow.PARQUET, "CSV": arrow.CSV}
-    for name, kind in {**kinds, "NDJSON": arrow.NDJSON}.items():
-        found[name] = Body(b"".join(arrow.encode(kind, names, rows)), kind)
-    return found
 
 
 @contextmanager
@@ -84,9 +97,13 @@ def register(base: str, name: str, classes: tuple[str, ...]) -> str:
     return f"{base}/v1/models/{name}/versions/1"
 
 
-def post(url: str, body: Body, accept: str | None = None) -> Ask:
+def post(url: str, body: Body, accept: str | None = None, encoding: str = "identity") -> Ask:
     """A request."""
-    headers = {"content-type": body.kind, "accept": accept or "application/json"}
+    headers = {
+        "content-type": body.kind,
+        "accept": accept or "application/json",
+        "accept-encoding": encoding,
+    }
     return lambda client: client.post(url, content=body.content, headers=headers)
 
 
@@ -114,6 +131,8 @@ def large(ours: str, theirs: str, rows: int, repeats: int) -> list[list[str]]:
     for name, body in given.items():
         asks[f"{name}, estimate"] = post(f"{ours}/estimates?keep=false", body)
         asks[f"{name}, rows back"] = post(f"{ours}/posteriors", body, body.kind)
+    packed = post(f"{ours}/posteriors", given["JSON"], encoding="zstd")
+    asks["JSON, zstd rows back"] = packed
     seconds = timed(asks, repeats)
     lines = []
     for name, found in seconds.items():
@@ -123,6 +142,26 @@ def large(ours: str, theirs: str, rows: int, repeats: int) -> list[list[str]]:
         size = "" if sent is None else f"{len(sent.content) / 1e6:.0f}"
         least, most = min(found) * 1000, max(found) * 1000
         lines.append([name, size, f"{least:.0f}", f"{most:.0f}", f"{ratio:.1f}"])
+    return lines
+
+
+def memory(ours: Running, rows: int) -> list[list[str]]:
+    """What a body of ten classes adds to the server's resident memory, at most."""
+    names = tuple("abcdefghij")
+    exact = np.random.default_rng(2).dirichlet(np.ones(len(names)), rows)
+    url = f"{register(ours.base, 'ten', names)}/estimates?keep=false"
+    lines = []
+    for what, values in (("", exact), (", every row rescaled", exact * (1 + 1e-7))):
+        few, many = binary(values[:SMALL], names), binary(values, names)
+        for kind in many:
+            with httpx.Client(timeout=600) as client:
+                post(url, few[kind])(client).raise_for_status()
+                before = resident(ours.pid)
+                forget_peak(ours.pid)
+                post(url, many[kind])(client).raise_for_status()
+            size = len(many[kind].content) / 2**20
+            more = peak(ours.pid) - before
+            lines.append([kind + what, f"{size:.0f}", f"{more:.0f}", f"{more / size:.2f}"])
     return lines
 
 
@@ -151,11 +190,14 @@ def main() -> None:
         version = register(ours.base, "m", CLASSES)
         three = register(ours.base, "three", SMALL_CLASSES)
         lines = large(version, theirs.base, given.rows, given.repeats)
+        grown = memory(ours, given.rows)
         few = small(three, theirs.base, given.repeats)
     print("# What the wire costs\n")
     print(heading("wire", ("numpy", "fastapi", "pydantic", "pysimdjson", "pyarrow", "uvicorn")))
     print(f"{given.rows} × 2, {given.repeats} repeats; ratio: idiomatic over this, of the least\n")
     print(table(["request", "MB", "least ms", "most ms", "ratio"], lines))
+    print(f"{given.rows} × 10, estimate\n")
+    print(table(["request", "MiB", "more MiB resident", "of the body"], grown))
     print(f"{SMALL} × {len(SMALL_CLASSES)}, JSON, one connection\n")
     print(table(["request", "median ms", "requests a second"], few))
 

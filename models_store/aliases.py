@@ -14,12 +14,13 @@ from models_store.tables import aliases, versions
 class Aliases:
     """Aliases by model and name."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, changed: set[str]) -> None:
         self._connection = connection
+        self._models = Models(connection, changed)
 
     def put(self, model: str, alias: str, version: int, now: datetime) -> AliasRecord:
         """Point ``alias`` to a version, whether or not it existed."""
-        owner = Models(self._connection).lock(model)
+        owner = self._models.lock(model)
         target = sa.select(versions.c.id).where(
             versions.c.model_id == owner.id, versions.c.number == version
         )
@@ -43,7 +44,7 @@ class Aliases:
 
     def of(self, model: str) -> list[AliasRecord]:
         """All aliases of a model, by name."""
-        owner = Models(self._connection).get(model)
+        owner = self._models.get(model)
         statement = (
             sa.select(aliases.c.alias, versions.c.number, aliases.c.updated_at)
             .join_from(aliases, versions)
@@ -55,7 +56,7 @@ class Aliases:
 
     def delete(self, model: str, alias: str) -> None:
         """Remove the alias; ``NotFound`` if there is none."""
-        owner = Models(self._connection).lock(model)
+        owner = self._models.lock(model)
         if self._connection.execute(_matching(owner.id, alias)).rowcount == 0:
             raise NotFound(f"model {model} has no alias {alias}")
 

@@ -15,8 +15,9 @@ from models_store.tables import estimates, evaluations, models, versions
 class Models:
     """Models by name."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, changed: set[str]) -> None:
         self._connection = connection
+        self._changed = changed
 
     def create(
         self, name: str, kind: str, classes: Sequence[str], description: str, now: datetime
@@ -44,10 +45,11 @@ class Models:
         return _record(row)
 
     def lock(self, name: str) -> ModelRecord:
-        """The model, locked against other writers until this transaction ends."""
+        """The model, locked against other writers until this transaction ends, to change it."""
         statement = sa.select(models.c.id).where(models.c.name == name).with_for_update()
         if self._connection.execute(statement).one_or_none() is None:
             raise NotFound(f"there is no model named {name}")
+        self._changed.add(name)
         return self.get(name)
 
     def list(

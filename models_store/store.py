@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import monotonic
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
@@ -15,16 +16,19 @@ from models_store.evaluations import Evaluations
 from models_store.idempotency import Idempotency
 from models_store.keys import Keys
 from models_store.models import Models
+from models_store.records import VersionRecord
+from models_store.selections import Selections
 from models_store.versions import VersionCache, Versions
 
 
 class UnitOfWork:
-    """The repositories on one open transaction."""
+    """The repositories on one open transaction; ``changed``: models whose versions it changes."""
 
     def __init__(self, connection: Connection, cache: VersionCache) -> None:
-        self.models = Models(connection)
-        self.versions = Versions(connection, cache)
-        self.aliases = Aliases(connection)
+        self.changed: set[str] = set()
+        self.models = Models(connection, self.changed)
+        self.versions = Versions(connection, cache, self.changed)
+        self.aliases = Aliases(connection, self.changed)
         self.estimates = Estimates(connection)
         self.evaluations = Evaluations(connection)
         self.idempotency = Idempotency(connection)
@@ -35,9 +39,27 @@ class UnitOfWork:
 class Store:
     """Opens transactions on a migrated database."""
 
-    def __init__(self, engine: Engine, cache_bytes: int = 64 * 1024 * 1024) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        cache_bytes: int = 64 * 1024 * 1024,
+        selection_seconds: float = 1.0,
+    ) -> None:
         self.engine = engine
         self._cache = VersionCache(cache_bytes)
+        self._selections = Selections(selection_seconds)
+
+    def version(self, model: str, selector: str) -> VersionRecord:
+        """A version as it was selected within the last moments; or ``NotFound``."""
+        known = self._selections.get(model, selector)
+        found = None if known is None else self._cache.get(known)
+        if found is not None:
+            return found
+        asked = monotonic()
+        with self.read() as unit:
+            found = unit.versions.get(model, selector)
+        self._selections.put(model, selector, found.id, asked)
+        return found
 
     @contextmanager
     def read(self) -> Iterator[UnitOfWork]:
@@ -56,7 +78,9 @@ class Store:
         engine = self.engine.execution_options(**{WRITING: writing})
         try:
             with engine.begin() as connection:
-                yield UnitOfWork(connection, self._cache)
+                unit = UnitOfWork(connection, self._cache)
+                yield unit
+            self._selections.forget(unit.changed)
         except (sa.exc.OperationalError, sa.exc.ProgrammingError) as error:
             raise _unavailable(error) from error
         except sa.exc.TimeoutError as error:

@@ -65,9 +65,10 @@ def _size(record: VersionRecord) -> int:
 class Versions:
     """Versions by model and selector: a number, ``latest`` or ``@alias``."""
 
-    def __init__(self, connection: Connection, cache: VersionCache) -> None:
+    def __init__(self, connection: Connection, cache: VersionCache, changed: set[str]) -> None:
         self._connection = connection
         self._cache = cache
+        self._models = Models(connection, changed)
 
     def register(
         self,
@@ -77,7 +78,7 @@ class Versions:
         now: datetime,
     ) -> tuple[VersionRecord, bool]:
         """Store a source; the version, and whether it is new (False: the content was there)."""
-        owner = Models(self._connection).lock(model)
+        owner = self._models.lock(model)
         same = sa.select(versions.c.number).where(
             versions.c.model_id == owner.id, versions.c.digest == source.digest
         )
@@ -125,7 +126,7 @@ class Versions:
 
     def list(self, model: str, before: int | None, limit: int) -> Page[VersionRecord]:
         """Versions of a model, newest first, from the one before ``before``."""
-        owner = Models(self._connection).get(model)
+        owner = self._models.get(model)
         statement = (
             sa.select(versions.c.number)
             .where(versions.c.model_id == owner.id)
@@ -178,7 +179,7 @@ class Versions:
             raise NotFound(f"{selector[:80]!r} is not a version: use a number, latest or @alias")
         found: int | None = self._connection.execute(statement).scalar_one_or_none()
         if found is None:
-            Models(self._connection).get(model)
+            self._models.get(model)
             what = f"alias {selector}" if selector.startswith("@") else f"version {selector}"
             raise NotFound(f"model {model} has no {what}")
         return found

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.api import parse, present
+from app.api.accept import accepted, require_json
 from app.api.context import (
     ModelName,
     Selector,
@@ -16,7 +17,7 @@ from app.api.context import (
 from app.api.learners import LearnersDep
 from app.api.nulls import NullsDep
 from app.api.openapi import takes, takes_batch
-from app.api.payload import BATCHES, Body, accepted, require_json
+from app.api.payload import BATCHES, Body
 from app.api.requests import (
     BiasAdjustmentIn,
     PosteriorsIn,
@@ -66,8 +67,7 @@ def create_posteriors(
     media_type = accepted(request, (*BATCHES, *arrow.ALIASES))
     sent = payload.batch()
     given = parse.envelope(PosteriorsIn, sent.content, sent.text)
-    with store.read() as unit:
-        record = unit.versions.get(name, version)
+    record = store.version(name, version)
     source = record.source
     batch = parse.batch(given, source, learners.of(record), sent.frame)
     target: Floats | None = None
@@ -130,8 +130,7 @@ def create_shift_test(
     require_json(request)
     sent = payload.batch()
     given = parse.envelope(ShiftTestIn, sent.content, sent.text)
-    with store.read() as unit:
-        record = unit.versions.get(name, version)
+    record = store.version(name, version)
     batch = parse.batch(given, record.source, learners.of(record), sent.frame)
     asked = Asked(shift=ShiftOptions(**given.shift.model_dump()))
     result = compare_priors(record.source, batch, asked, nulls.of(record))
@@ -164,8 +163,7 @@ def create_region_test(
     require_json(request)
     sent = payload.batch()
     given = parse.envelope(RegionTestIn, sent.content, sent.text)
-    with store.read() as unit:
-        record = unit.versions.get(name, version)
+    record = store.version(name, version)
     source = record.source
     batch = parse.batch(given, source, learners.of(record), sent.frame)
     priors, said = parse.stated_priors(given.priors, source.classes, "/priors", sent.text)
@@ -204,8 +202,7 @@ def create_bias_adjustment(
     """Adjust the intercepts of a softmax model to stated priors, or to the estimate of a batch."""
     require_json(request)
     given = parse.envelope(BiasAdjustmentIn, payload.json())
-    with store.read() as unit:
-        record = unit.versions.get(name, version)
+    record = store.version(name, version)
     source = record.source
     intercepts, reference = parse.intercepts(given, source.classes)
     scoring = learners.of(record)

@@ -1,4 +1,8 @@
-"""What every handler may ask for: the store, the settings, checked path parts, cursors."""
+"""What every handler may ask for: the store, the settings, checked path parts, cursors.
+
+What only looks something up is async, as FastAPI would send it to a thread otherwise, which takes
+longer than all of it.
+"""
 
 import base64
 import binascii
@@ -20,23 +24,23 @@ from models_store.errors import NotFound
 from models_store.store import Store
 
 
-def _store(request: Request) -> Store:
+async def _store(request: Request) -> Store:
     store: Store = request.app.state.store
     return store
 
 
-def _settings(request: Request) -> Settings:
+async def _settings(request: Request) -> Settings:
     settings: Settings = request.app.state.settings
     return settings
 
 
-def _model_name(name: Annotated[str, Path(description="The model's name")]) -> str:
+async def _model_name(name: Annotated[str, Path(description="The model's name")]) -> str:
     if re.fullmatch(NAME, name) is None:
         raise NotFound(f"{name[:80]!r} cannot be a model's name; names match {NAME}")
     return name
 
 
-def _gate(request: Request) -> Gate:
+async def _gate(request: Request) -> Gate:
     gate: Gate = request.app.state.gate
     return gate
 

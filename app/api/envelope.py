@@ -10,6 +10,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api import browsers, problems
+from app.api.compression import Compression
 from app.logs import log
 
 REQUEST_ID = "X-Request-Id"
@@ -20,6 +21,7 @@ PROBES = ("/livez", "/readyz")
 
 def install(app: FastAPI, origins: list[str]) -> None:
     """Wrap what was added so far; pages of ``origins`` may read the answers."""
+    app.add_middleware(Compression)
     app.add_middleware(LastResort)
     if origins:
         app.add_middleware(browsers.cors(origins, REQUEST_ID))

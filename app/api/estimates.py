@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from app.api import groups, parse, present
+from app.api.accept import require_json
 from app.api.context import (
     Cursor,
     Limit,
@@ -24,7 +25,7 @@ from app.api.learners import LearnersDep, Scoring
 from app.api.nulls import NullsDep
 from app.api.once import Once, OnceDep
 from app.api.openapi import takes_batch
-from app.api.payload import Body, Sent, only, refuse_unknown, require_json
+from app.api.payload import Body, Sent, only, refuse_unknown
 from app.api.requests import NAME, EstimateIn, SegmentKey, SegmentValue, Timestamp
 from app.api.responses import EstimateOut, EstimatePage, GroupOut, GroupsOut
 from app.api.trail import CallerDep, seen
@@ -81,8 +82,7 @@ def create_estimate(
     if replayed is not None:
         return replayed
     given = parse.envelope(EstimateIn, sent.content, sent.text)
-    with store.read() as unit:
-        record = unit.versions.get(name, version)
+    record = store.version(name, version)
     maker = _Maker(given, record, nulls.of(record), learners.of(record), keep)
     if group_by is not None:
         return _grouped(maker, sent, group_by, once)

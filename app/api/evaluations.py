@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from app.api import parse, present
+from app.api.accept import require_json
 from app.api.context import (
     Cursor,
     Limit,
@@ -24,7 +25,7 @@ from app.api.learners import LearnersDep, Scoring
 from app.api.nulls import Nulls, NullsDep
 from app.api.once import OnceDep
 from app.api.openapi import takes
-from app.api.payload import Body, only, require_json
+from app.api.payload import Body, only
 from app.api.requests import NAME, EvaluationIn
 from app.api.responses import EvaluationOut, EvaluationPage, WarningOut
 from app.api.trail import CallerDep, seen
@@ -71,8 +72,8 @@ def create_evaluation(
         return replayed
     given = parse.envelope(EvaluationIn, content)
     kept = None
+    record = store.version(name, version)
     with store.read() as unit:
-        record = unit.versions.get(name, version)
         if given.estimate is not None:
             kept = unit.estimates.get(given.estimate, once.trail.caller.models)
     labels = json.codes(given.labels, record.source.classes, "/labels")

@@ -241,7 +241,7 @@ def _notes(rows: Any, known: features.Columns) -> tuple[Warning, ...]:
     return tuple(said)
 
 
-def _learners(request: Request) -> Learners:
+async def _learners(request: Request) -> Learners:
     learners: Learners = request.app.state.learners
     return learners
 

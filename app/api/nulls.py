@@ -101,7 +101,7 @@ class _Rows:
         return self.nulls.statistics(self.record, size, seed)
 
 
-def _nulls(request: Request) -> Nulls:
+async def _nulls(request: Request) -> Nulls:
     nulls: Nulls = request.app.state.nulls
     return nulls
 

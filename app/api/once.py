@@ -77,7 +77,7 @@ class Once:
         unit.idempotency.add(self._owner, self.route, key, self._hash, model_id, answer, now())
 
 
-def _once(
+async def _once(
     request: Request,
     payload: Body,
     trail: TrailDep,

@@ -4,10 +4,11 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.api import parse, present
+from app.api.accept import require_json
 from app.api.context import ModelName, Selector, StoreDep, answer, problems
 from app.api.learners import LearnersDep
 from app.api.openapi import takes
-from app.api.payload import Body, only, require_json
+from app.api.payload import Body, only
 from app.api.requests import AdjustedModelIn
 from app.api.responses import ParametersOut
 from app.core.errors import MethodUnavailable
@@ -30,8 +31,7 @@ def get_parameters(
     name: ModelName, version: Selector, store: StoreDep, learners: LearnersDep
 ) -> Response:
     """The softmax model that was trained: weights, intercepts, and how features are encoded."""
-    with store.read() as unit:
-        record = unit.versions.get(name, version)
+    record = store.version(name, version)
     trained, fitted = _softmax(record, learners)
     shown = present.parameters(record, trained, fitted)
     return answer(shown)
@@ -57,8 +57,7 @@ def create_adjusted_model(
     """
     require_json(request)
     given = parse.envelope(AdjustedModelIn, payload.json())
-    with store.read() as unit:
-        record = unit.versions.get(name, version)
+    record = store.version(name, version)
     trained, fitted = _softmax(record, learners)
     source, scoring = record.source, learners.of(record)
     target, batch, said = parse.target_or_batch(given, source, scoring)

@@ -208,7 +208,7 @@ def _framed(given: BatchIn, model: SourceModel, scores: Scores, frame: Frame) ->
         counts = np.bincount(codes, minlength=len(model.outputs)).astype(np.float64)
         return OutputBatch(counts, codes)
     if frame.has(model.classes):
-        rows = probability_rows(frame.numbers(model.classes), "")
+        rows = probability_rows(frame.numbers(model.classes), "", owned=True)
         return PosteriorBatch(rows.values, rows.renormalised)
     if scores.features and frame.has(scores.features):
         return scores.batch(frame.lists(scores.features), None)
@@ -246,7 +246,8 @@ def _rows(given: BatchIn, model: SourceModel, scores: Scores) -> Batch:
 
 def _posteriors(given: BatchIn, model: SourceModel) -> PosteriorBatch:
     values = json.rows(given.posteriors, given.columns, model.classes, "/posteriors", "/columns")
-    rows = probability_rows(values, "/posteriors")
+    # What has its own memory was made for this request; a view looks into the body.
+    rows = probability_rows(values, "/posteriors", owned=values.flags.owndata)
     return PosteriorBatch(rows.values, rows.renormalised)
 
 

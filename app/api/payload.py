@@ -1,7 +1,7 @@
 """The body of a request: read within the limit, decoded by its media type."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -10,7 +10,7 @@ from anyio.to_thread import run_sync
 from fastapi import Depends, Request
 
 from app.api.pool import Pool
-from app.api.problems import NotAcceptable, TooLarge, TooSlow, Unsupported
+from app.api.problems import TooLarge, TooSlow, Unsupported
 from app.api.wire import arrow, json, npy
 from app.api.wire.encoding import ENCODINGS, Inflate
 from app.api.wire.frame import Frame
@@ -112,7 +112,7 @@ def refuse_unknown(query: Sequence[tuple[str, str]], names: Sequence[str]) -> No
 def only(*names: str) -> Any:
     """A route's dependency that refuses query parameters other than ``names``."""
 
-    def check(request: Request) -> None:
+    async def check(request: Request) -> None:
         refuse_unknown(request.query_params.multi_items(), names)
 
     return Depends(check)
@@ -207,7 +207,8 @@ class Held:
         self._counted = size
 
 
-Body = Annotated[Payload, Depends(_payload)]
+Body = Annotated[Payload, Depends(_payload, scope="function")]
+"""Let go of when the handler is done: a turn does not last until a slow client has read."""
 
 REPEATED = {"columns", "include"}
 
@@ -226,45 +227,3 @@ def _nested(query: Sequence[tuple[str, str]]) -> dict[str, Any]:
             raise InvalidInput.at(pointer("query", name), "is given twice; give it once")
         place[key] = value
     return envelope
-
-
-def require_json(request: Request) -> None:
-    """``NotAcceptable`` where the caller does not take JSON."""
-    accepted(request, [json.MEDIA_TYPE])
-
-
-def accepted(request: Request, offered: Sequence[str]) -> str:
-    """The best of the ``offered`` media types for the request's Accept, or ``NotAcceptable``."""
-    header = request.headers.get("accept", "*/*") or "*/*"
-    ranked: list[tuple[float, int, str]] = []
-    wanted = _accept(header)
-    for position, media_type in enumerate(offered):
-        quality = _quality(media_type, wanted)
-        if quality > 0:
-            ranked.append((-quality, position, media_type))
-    if not ranked:
-        raise NotAcceptable(f"answers come as {' or '.join(offered)}")
-    return min(ranked)[2]
-
-
-def _accept(header: str) -> Mapping[str, float]:
-    wanted: dict[str, float] = {}
-    for part in header.split(","):
-        media_range, *parameters = [piece.strip().lower() for piece in part.split(";")]
-        quality = 1.0
-        for parameter in parameters:
-            if parameter.startswith("q="):
-                try:
-                    quality = float(parameter[2:])
-                except ValueError:
-                    quality = 0.0
-        wanted[media_range] = quality
-    return wanted
-
-
-def _quality(media_type: str, wanted: Mapping[str, float]) -> float:
-    group = media_type.partition("/")[0]
-    for media_range in (media_type, f"{group}/*", "*/*"):
-        if media_range in wanted:
-            return wanted[media_range]
-    return 0.0

@@ -35,12 +35,12 @@ def seen(caller: Caller, model: str) -> None:
         raise NotFound(f"there is no model named {model}")
 
 
-def _caller(request: Request) -> Caller:
+async def _caller(request: Request) -> Caller:
     caller: Caller = request.scope.get("caller", ANYONE)
     return caller
 
 
-def _trail(request: Request, caller: "CallerDep") -> Trail:
+async def _trail(request: Request, caller: "CallerDep") -> Trail:
     action = f"{request.method} {request.scope['route'].path}"
     address = "unknown" if request.client is None else request.client.host[:64]
     # The path as it came, percent-encoded: plain ASCII whatever it stands for.

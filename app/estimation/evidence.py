@@ -149,7 +149,9 @@ class Evidence:
             found = Likelihood.of_outputs(
                 self.confusion.conditional, self.source, self.unlabelled_counts, self.label_counts
             )
-        if found.unsupported:
+        # A row of posteriors has mass on some class; only then is it worth counting now.
+        sure = isinstance(self.batch, PosteriorBatch) and bool((self.source > 0).all())
+        if not sure and found.unsupported:
             self.warn(
                 "unsupported-rows",
                 f"{found.unsupported:.0f} rows are impossible under the source model and were "

@@ -298,6 +298,12 @@ class TestQueue:
             assert statuses.count(429) == 2
             assert set(statuses) <= {429, 201, 503}
 
+    def test_slow_readers_keep_no_slot(self, sqlite_url: str) -> None:
+        with limited(sqlite_url, large_slots=1, queue=0, large_body_bytes=0) as client:
+            address = register(client, "readers", COUNTED)
+            with asked(client, address), asked(client, address):
+                assert client.post(f"{address}/estimates", json=BATCH).status_code == 201
+
     def test_slots_come_back_after_mistakes(self, sqlite_url: str) -> None:
         with limited(sqlite_url, small_slots=1, queue=0) as client:
             address = register(client, "mistakes", COUNTED)

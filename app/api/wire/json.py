@@ -81,6 +81,8 @@ def _decoded(
 
 def encode(content: Mapping[str, Any]) -> bytes:
     """An object that may hold arrays, also by name; see ``pieces``."""
+    if not any(map(_holds_arrays, content.values())):
+        return _dumps(content)
     return b"".join(pieces(content))
 
 
@@ -98,8 +100,14 @@ def pieces(content: Mapping[str, Any]) -> Iterator[bytes]:
     yield b"}" if content else b"{}"
 
 
+def _holds_arrays(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(isinstance(item, np.ndarray) for item in value.values())
+    return isinstance(value, np.ndarray) or (isinstance(value, list) and len(value) > OBJECTS)
+
+
 def _written(value: Any) -> Iterator[bytes]:
-    if isinstance(value, dict) and any(isinstance(item, np.ndarray) for item in value.values()):
+    if isinstance(value, dict) and _holds_arrays(value):
         yield from pieces(value)
     elif isinstance(value, list | np.ndarray) and len(value):
         yield from _items(value)

@@ -33,11 +33,12 @@ class Rows:
     renormalised: int
 
 
-def probability_rows(values: Floats, pointer: str) -> Rows:
+def probability_rows(values: Floats, pointer: str, owned: bool = False) -> Rows:
     """Check an N × C matrix of probabilities and rescale its rows to sum to one.
 
     Raises ``InvalidInput`` naming the first rows that hold a NaN, an infinity or a negative
-    number, or whose sum is further than ``TOLERATED`` from one.
+    number, or whose sum is further than ``TOLERATED`` from one. ``owned``: nobody else needs
+    ``values``, which are then rescaled where they are.
     """
     if values.shape[0] == 0:
         raise InvalidInput.at(pointer, "holds no rows; send at least one")
@@ -56,7 +57,8 @@ def probability_rows(values: Floats, pointer: str) -> Rows:
         if not (worst <= TOLERATED and block.min() >= 0.0):
             raise _faults(values, pointer)
         if worst > ROUNDING:
-            rescaled = values.copy() if rescaled is None else rescaled
+            if rescaled is None:
+                rescaled = values if owned else values.copy()
             divide_rows(block, sums, rescaled[part])
             renormalised += int(np.count_nonzero(off > SILENT)) if worst > SILENT else 0
     return Rows(values if rescaled is None else rescaled, renormalised)
