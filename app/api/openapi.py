@@ -8,7 +8,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from app.api import requests, responses
+from app.api import examples, requests, responses
 from app.api.payload import BATCHES
 from app.api.problems import MEDIA_TYPE as PROBLEM
 from app.api.rules import RULES
@@ -74,6 +74,7 @@ def install(app: FastAPI) -> None:
                 for method, operation in path.items():
                     _guard(operation, RULES[method.upper(), address])
                     _mend(operation["responses"])
+            examples.add(description)
             app.openapi_schema = description
         return app.openapi_schema
 

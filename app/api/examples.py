@@ -1,0 +1,117 @@
+"""Bodies that work as pasted at /docs, on an empty service, from the top to the bottom.
+
+They tell one story: cards, where fraud was one row in a hundred, and a help desk's tickets.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+VERSION = "/v1/models/{name}/versions/{version}"
+ROWS = [[0.97, 0.03], [0.2, 0.8], [0.99, 0.01], [0.6, 0.4], [0.05, 0.95], [0.98, 0.02]]
+LABELS = ["legit", "fraud", "legit", "legit", "fraud", "legit"]
+COUNTED = {
+    "class_counts": {"legit": 9900, "fraud": 100},
+    "confusion_matrix": [[9800, 100], [30, 70]],
+}
+WORDS = [[3, 0], [2, 1], [0, 3], [4, 1], [1, 4], [0, 2], [5, 0], [1, 3], [2, 0], [0, 4]]
+TOPICS = ["login", "login", "billing", "login", "billing", "billing", "login", "billing"]
+TRAINED = {
+    "features": WORDS,
+    "labels": [*TOPICS, "login", "billing"],
+    "feature_names": ["password", "invoice"],
+    "learner": "logistic-regression",
+    "folds": 2,
+}
+
+Examples = Mapping[str, Any]
+BODIES: Mapping[tuple[str, str], Examples] = {
+    ("POST", "/v1/models"): {
+        "Priors and a confusion matrix": {
+            "name": "cards",
+            "classes": ["legit", "fraud"],
+            "source": COUNTED,
+        },
+        "Labelled scores to calibrate by": {
+            "name": "scored-cards",
+            "classes": ["legit", "fraud"],
+            "source": {"validation": {"labels": LABELS, "posteriors": ROWS}},
+        },
+        "A classifier trained here": {
+            "name": "tickets",
+            "classes": ["login", "billing"],
+            "source": {"training": TRAINED},
+        },
+    },
+    ("POST", "/v1/models/{name}/versions"): {
+        "The next version": {"source": {**COUNTED, "metadata": {"commit": "4f2a9c1"}}}
+    },
+    ("PATCH", "/v1/models/{name}"): {"A description": {"description": "Card payments, weekly"}},
+    ("PUT", "/v1/models/{name}/aliases/{alias}"): {"The first version": {"version": 1}},
+    ("POST", f"{VERSION}/estimates"): {
+        "Posteriors": {
+            "posteriors": ROWS,
+            "observed_at": "2026-01-31T00:00:00Z",
+            "segment": {"country": "BE"},
+        },
+        "Posteriors by class": {
+            "posteriors": {"legit": [row[0] for row in ROWS], "fraud": [row[1] for row in ROWS]},
+            "include": ["posteriors"],
+        },
+        "Counts of predictions": {"predicted_counts": {"legit": 970, "fraud": 30}},
+        "EM with its trace": {"posteriors": ROWS, "method": "em", "include": ["trace"]},
+    },
+    ("POST", f"{VERSION}/posteriors"): {
+        "To the estimate of these rows": {"posteriors": ROWS},
+        "To stated priors": {"posteriors": ROWS, "target_priors": {"legit": 0.95, "fraud": 0.05}},
+        "With decisions of least cost": {"posteriors": ROWS, "costs": [[0, 1], [50, 0]]},
+    },
+    ("POST", f"{VERSION}/shift-tests"): {
+        "Has it shifted?": {"posteriors": ROWS, "shift": {"minimum_effect": 0.01}}
+    },
+    ("POST", f"{VERSION}/region-tests"): {
+        "Can fraud be 5 %?": {"posteriors": ROWS, "priors": {"legit": 0.95, "fraud": 0.05}}
+    },
+    ("POST", f"{VERSION}/bias-adjustments"): {
+        "A logistic model's intercepts": {
+            "intercepts": {"fraud": -4.6},
+            "reference": "legit",
+            "target_priors": {"legit": 0.95, "fraud": 0.05},
+        }
+    },
+    ("POST", f"{VERSION}/adjusted-models"): {
+        "To stated priors": {"target_priors": {"login": 0.3, "billing": 0.7}}
+    },
+    ("POST", f"{VERSION}/evaluations"): {"Late truth": {"posteriors": ROWS, "labels": LABELS}},
+    ("POST", "/v1/api-keys"): {
+        "For a scorer": {"name": "scorer", "scopes": ["read", "estimate"], "models": ["cards"]}
+    },
+}
+PLACES: Mapping[str, str] = {"name": "cards", "version": "latest", "alias": "champion"}
+"""What stands for the parts of an address."""
+TRAINED_PLACES = {**PLACES, "name": "tickets"}
+ELSEWHERE: Mapping[str, Mapping[str, str]] = {
+    f"{VERSION}/adjusted-models": TRAINED_PLACES,
+    f"{VERSION}/parameters": TRAINED_PLACES,
+}
+"""Addresses of another model."""
+
+
+def places(address: str) -> Mapping[str, str]:
+    """The parts of an address, by name."""
+    return ELSEWHERE.get(address, PLACES)
+
+
+def add(description: dict[str, Any]) -> None:
+    """Put them into an OpenAPI description."""
+    for address, path in description["paths"].items():
+        for method, operation in path.items():
+            for parameter in operation.get("parameters", ()):
+                name = parameter["name"]
+                if parameter["in"] == "path" and name in PLACES:
+                    parameter["example"] = places(address)[name]
+            bodies = BODIES.get((method.upper(), address))
+            if bodies is not None:
+                content = operation["requestBody"]["content"]["application/json"]
+                content["examples"] = {
+                    name: {"summary": name, "value": value} for name, value in bodies.items()
+                }

@@ -1,0 +1,55 @@
+"""The examples at /docs, pasted one after another into an empty service."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from app.api.examples import BODIES, places
+from app.api.rules import RULES
+from app.main import create_app
+from app.settings import Settings
+from tests.conftest import served
+
+
+@pytest.fixture(scope="module")
+def described(workspace: Path, sqlite_template: Path) -> Iterator[httpx.Client]:
+    path = workspace / f"examples{uuid4().hex}.db"
+    path.write_bytes(sqlite_template.read_bytes())
+    secret = "a secret of more than thirty-two characters"
+    settings = Settings(database_url=f"sqlite:///{path}", key_secret=secret)
+    with served(create_app(settings)) as client:
+        yield client
+
+
+def test_every_one_is_accepted_and_none_is_missing(described: httpx.Client) -> None:
+    description = described.get("/openapi.json").json()
+    told = set()
+    for (method, address), bodies in BODIES.items():
+        operation = description["paths"][address][method.lower()]
+        shown = operation["requestBody"]["content"]["application/json"]["examples"]
+        assert {name: item["value"] for name, item in shown.items()} == dict(bodies)
+        told.add((method, address))
+        url = address.format(**places(address))
+        for name, body in bodies.items():
+            answer = described.request(method, url, json=body)
+            assert answer.status_code in (200, 201), (address, name, answer.text)
+    takes_bodies = {
+        (method.upper(), address)
+        for address, path in description["paths"].items()
+        for method, operation in path.items()
+        if "requestBody" in operation
+    }
+    assert told == takes_bodies
+    assert takes_bodies <= set(RULES)
+
+
+def test_addresses_have_examples_that_exist(described: httpx.Client) -> None:
+    description = described.get("/openapi.json").json()
+    version = "/v1/models/{name}/versions/{version}"
+    for address in (version, f"{version}/parameters"):
+        operation = description["paths"][address]["get"]
+        parts = {p["name"]: p["example"] for p in operation["parameters"] if p["in"] == "path"}
+        assert described.get(address.format(**parts)).status_code == 200
