@@ -82,6 +82,7 @@ class AsyncClient:
     """``Client`` with methods to be awaited, and lists for ``async for``."""
 
     estimate = DoesAsync(batches.estimate)
+    estimate_groups = DoesAsync(batches.estimate_groups)
     posteriors = DoesAsync(adjusting.posteriors)
     shift_test = DoesAsync(batches.shift_test)
     region_test = DoesAsync(batches.region_test)

@@ -15,6 +15,8 @@ from priorshift_client.rows import listed
 
 JSON = "application/json"
 NPY = "application/x-npy"
+NDJSON = "application/x-ndjson"
+PREDICTED = "predicted label"
 REPEATED = ("columns", "include")
 LONGEST_QUERY = 8192
 """Characters; beyond it, options travel in a JSON body."""
@@ -44,6 +46,35 @@ def batch_body(batch: Batch, options: Mapping[str, Any]) -> Body:
     if flat is not None:
         return Body(npy(batch.content), NPY, flat)
     return json_body({batch.field: json_content(batch), **given})
+
+
+def grouped_body(batch: Batch, groups: list[Any], by: str, options: Mapping[str, Any]) -> Body:
+    """Rows with their groups, a line of NDJSON for each; the options must fit into a query."""
+    named = _named_columns(batch)
+    if by in named:
+        raise ValueError(f"a column of the batch is named {by!r} already; choose another name")
+    columns = {**named, by: groups}
+    if len(set(map(len, columns.values()))) != 1:
+        raise ValueError(f"{len(groups)} groups for {len(next(iter(named.values())))} rows")
+    predicted = {"predictions": PREDICTED} if batch.field == "predictions" else {}
+    flat = _flat({**options, **predicted})
+    if flat is None:
+        raise ValueError("these options do not fit into a query; leave out what is not needed")
+    rows = zip(*columns.values(), strict=True)
+    lines = (json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False) for row in rows)
+    return Body("\n".join(lines).encode(), NDJSON, flat)
+
+
+def _named_columns(batch: Batch) -> dict[str, list[Any]]:
+    """Lists by name: of posteriors by class, or of predicted labels."""
+    if batch.field == "predictions":
+        return {PREDICTED: batch.content}
+    if batch.field != "posteriors":
+        raise TypeError("groups have rows of posteriors, or predicted labels")
+    if batch.columns is None:
+        raise ValueError("name the classes: columns=[…], or send a frame")
+    rows = listed(batch.content, "/posteriors")
+    return dict(zip(batch.columns, map(list, zip(*rows, strict=True)), strict=True))
 
 
 def json_content(batch: Batch) -> Any:

@@ -87,6 +87,7 @@ class Client:
     """
 
     estimate = Does(batches.estimate)
+    estimate_groups = Does(batches.estimate_groups)
     posteriors = Does(adjusting.posteriors)
     shift_test = Does(batches.shift_test)
     region_test = Does(batches.region_test)

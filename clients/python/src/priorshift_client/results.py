@@ -150,6 +150,36 @@ class Estimate:
 
 
 @dataclass(frozen=True, eq=False)
+class GroupEstimate:
+    """A group; ``holm_p_value`` of its shift test allows for there being many groups."""
+
+    group: str
+    holm_p_value: float | None
+    estimate: Estimate
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """An estimate for each group, in the order in which they first come."""
+
+    group_by: str
+    items: tuple[GroupEstimate, ...]
+
+    def __iter__(self) -> Iterator[GroupEstimate]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, group: str) -> GroupEstimate:
+        """A group by name; ``KeyError`` if there is none."""
+        for item in self.items:
+            if item.group == group:
+                return item
+        raise KeyError(group)
+
+
+@dataclass(frozen=True, eq=False)
 class Posteriors:
     """Adjusted rows; ``columns`` names their classes.
 

@@ -1,14 +1,15 @@
 """Batches in: estimates, adjusted rows, tests."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal
 
 from priorshift_client.batches import batch_of
-from priorshift_client.bodies import batch_body
+from priorshift_client.bodies import batch_body, grouped_body
 from priorshift_client.calls import Call, ask, into, place, write
 from priorshift_client.options import IntervalOptions, MethodOptions, ShiftOptions
-from priorshift_client.results import Estimate, RegionTest, ShiftTest
+from priorshift_client.results import Estimate, Groups, RegionTest, ShiftTest
 from priorshift_client.rows import labels as listed_labels
 
 Selector = int | str
@@ -50,6 +51,43 @@ def estimate(
     if keep:
         return write(where, body, into(Estimate), idempotency_key)
     return ask(where, body, into(Estimate), query=(("keep", "false"),))
+
+
+def estimate_groups(
+    model: str,
+    batch: Any,
+    groups: Iterable[str],
+    version: Selector = "latest",
+    method: str = "auto",
+    *,
+    by: str = "group",
+    interval: IntervalOptions | None = None,
+    shift: ShiftOptions | None = None,
+    options: MethodOptions | None = None,
+    segment: Mapping[str, str] | None = None,
+    observed_at: datetime | str | None = None,
+    columns: Iterable[str] | None = None,
+    keep: bool = True,
+    idempotency_key: str | None = None,
+) -> Call[Groups]:
+    """One estimate for each group of a batch's rows.
+
+    ``groups``: that of each row; ``by``: what they are, as in the segment of each kept estimate.
+    """
+    asked = {
+        "method": method,
+        "interval": interval,
+        "shift": shift,
+        "options": options,
+        "segment": segment,
+        "observed_at": observed_at,
+    }
+    body = grouped_body(batch_of(batch, columns), listed_labels(groups), by, asked)
+    body = replace(body, query=(*body.query, ("group_by", by)))
+    where = _place(model, version, "estimates")
+    if keep:
+        return write(where, body, into(Groups), idempotency_key)
+    return ask(where, body, into(Groups), query=(("keep", "false"),))
 
 
 def shift_test(
