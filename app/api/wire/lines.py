@@ -70,7 +70,7 @@ def _rows(text: bytes, tokens: list[bytes]) -> Floats | None:
     lines, line = text.count(b"\n"), marks + b"}\n"
     if text.translate(None, BETWEEN) != line * lines:
         return None
-    matrix = text.translate(bytes.maketrans(line, b"[" + b"," * (len(tokens) - 1) + b"],"))
-    between = b"[%b]" % (b"," * (len(tokens) - 1))
-    found = values(simdjson.Parser(), matrix.removesuffix(b","), between, len(tokens))
+    row = b"[%b]" % (b"," * (len(tokens) - 1))
+    matrix = text.translate(bytes.maketrans(line, row + b","))
+    found = values(simdjson.Parser(), b"[%b]" % matrix.removesuffix(b","), row, len(tokens))
     return None if found is None else found.reshape(lines, len(tokens))

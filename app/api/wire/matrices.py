@@ -81,39 +81,34 @@ def _there(body: Body, place: int) -> Iterator[tuple[int, int, Floats]]:
 def _matrix(body: Body, start: int) -> tuple[Floats, int] | None:
     """The matrix that opens at ``start``, and where it ends; None if it is not plainly one."""
     width = body.count(b",", start, body.find(b"]", start)) + 1
-    parser, parts, place = simdjson.Parser(), list[Floats](), start + 1
+    row = b"[%b]" % (b"," * (width - 1))
+    parser, view = simdjson.Parser(), memoryview(body)
+    parts, place = list[Floats](), start + 1
     while stop := body.rfind(b"]", place, place + PIECE) + 1:
-        text = bytes(body[place:stop])
         closing = CLOSE.match(body, stop)
         end = closing.end() if closing is not None else None
-        rows = _rows(parser, text, width, not parts)
-        if rows is None and (inside := END.search(text)) is not None:
-            rows = _rows(parser, text[: inside.start() + 1], width, not parts)
-            end = place + inside.end()
+        rows = values(parser, _list(view[place:stop]), row, width)
+        if rows is None and (inside := END.search(body, place, stop)) is not None:
+            rows = values(parser, _list(view[place : inside.start() + 1]), row, width)
+            end = inside.end()
         if rows is None:
             return None
         parts.append(rows)
         if end is not None:
-            return np.concatenate(parts), end
-        place = stop
+            return np.concatenate(parts).reshape(-1, width), end
+        following = NEXT.match(body, stop)
+        if following is None:
+            return None
+        place = following.end()
     return None
-
-
-def _rows(parser: simdjson.Parser, text: bytes, width: int, first: bool) -> Floats | None:
-    """Rows like ``[1, 2], [3, 4]``; those after the first piece begin with a comma."""
-    text = text.strip(SPACE)
-    if text.startswith(b",") == first:
-        return None
-    found = values(parser, text.removeprefix(b","), b"[%b]" % (b"," * (width - 1)), width)
-    return None if found is None else found.reshape(-1, width)
 
 
 def _column(body: Body, place: int, last: int) -> Floats | None:
     """The numbers of ``body[place:last]``, which commas part; None for anything else."""
-    parser, parts = simdjson.Parser(), list[Floats]()
+    parser, view, parts = simdjson.Parser(), memoryview(body), list[Floats]()
     while place <= last:
         stop = last if last - place <= PIECE else body.rfind(b",", place, place + PIECE)
-        found = values(parser, bytes(body[place:stop]), b"", 1) if stop >= 0 else None
+        found = values(parser, _list(view[place:stop]), b"", 1) if stop >= 0 else None
         if found is None:
             return None
         parts.append(found)
@@ -121,14 +116,19 @@ def _column(body: Body, place: int, last: int) -> Floats | None:
     return np.concatenate(parts)
 
 
-def values(parser: simdjson.Parser, text: bytes, between: bytes, width: int) -> Floats | None:
-    """The numbers of items with ``width`` numbers each, which commas part.
+def _list(items: memoryview) -> bytes:
+    """Items in brackets; the only copy of them that is made here."""
+    return b"".join((b"[", items, b"]"))
+
+
+def values(parser: simdjson.Parser, text: bytes, item: bytes, width: int) -> Floats | None:
+    """The numbers of a list of items with ``width`` numbers each; None for anything else.
 
     The parser takes numbers of JSON only, but flattens whatever lists they are in; so what is left
-    without the numbers must be ``between``, for each item.
+    of each without its numbers must be ``item``.
     """
     try:
-        array = parser.parse(b"[%b]" % text)
+        array = parser.parse(text)
         assert isinstance(array, simdjson.Array)
         found = np.frombuffer(array.as_buffer(of_type="d"))
     except (ValueError, TypeError, RuntimeError):
@@ -137,5 +137,5 @@ def values(parser: simdjson.Parser, text: bytes, between: bytes, width: int) -> 
     items = len(found) // width
     if items * width != len(found) or not items:
         return None
-    plain = text.translate(None, NUMBERS) + b"," == (between + b",") * items
+    plain = text.translate(None, NUMBERS) == b"[%b%b]" % ((item + b",") * (items - 1), item)
     return found if plain else None

@@ -57,7 +57,13 @@ def test_without_waiting(cards: str, base: str) -> None:
         ({"legit": 5}, COUNTRIES, {}, TypeError, "rows of posteriors"),
         (ROWS * np.nan, COUNTRIES, {"columns": CLASSES}, InvalidInput, "not finite"),
         (ROWS * 2, COUNTRIES, {"columns": CLASSES}, InvalidInput, "sums to 2"),
-        (ROWS, [None, *COUNTRIES[1:]], {"columns": CLASSES}, InvalidInput, "every row needs a group"),
+        (
+            ROWS,
+            [None, *COUNTRIES[1:]],
+            {"columns": CLASSES},
+            InvalidInput,
+            "needs a group",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(
