@@ -16,6 +16,7 @@ from typing import Literal, get_args
 from uuid import uuid4
 
 from app.settings import Settings
+from models_store.errors import Unavailable
 from models_store.records import KeyRecord
 from models_store.store import Store
 
@@ -25,6 +26,8 @@ PREFIX = 8
 SHORTEST_SECRET = 16
 SHORTEST_KEY = 32
 FRESH_SECONDS = 0.5
+OUTAGE_SECONDS = 600.0
+"""How long a caller that was let in is believed while the database cannot be reached."""
 """How long a key that was looked up stands; a revocation is felt by then."""
 MOST_REMEMBERED = 1000
 
@@ -117,6 +120,8 @@ class Gate:
         self._admin = _admin_key(settings)
         self._remembered: dict[bytes, tuple[Caller | None, float]] = {}
         self._keyed: tuple[bool, float] = (False, -FRESH_SECONDS)
+        self._down_until = 0.0
+        self._closed = False
         self._lock = threading.Lock()
 
     def secret(self) -> bytes:
@@ -128,15 +133,28 @@ class Gate:
     def remembered(self, token: str | None) -> Caller | None:
         """Who calls, if that was looked up just now; never waits."""
         known = self._remembered.get(_fingerprint(token))
-        if known is None or monotonic() - known[1] > FRESH_SECONDS:
+        now = monotonic()
+        believed = OUTAGE_SECONDS if now < self._down_until else FRESH_SECONDS
+        if known is None or now - known[1] > believed:
             return None
         return known[0]
 
     def caller(self, token: str | None) -> Caller:
-        """Who calls; ``Unauthenticated`` where the service has keys and this is none."""
-        found = self._known(token) if token is not None else None
-        if found is None and not self.closed():
-            found = ANYONE
+        """Who calls; ``Unauthenticated`` where the service has keys and this is none.
+
+        While the database cannot be reached, whoever was let in lately is: to revoke a key takes
+        the database too.
+        """
+        try:
+            found = self._known(token) if token is not None else None
+            if found is None and not self.closed():
+                found = ANYONE
+        except Unavailable:
+            known, since = self._remembered.get(_fingerprint(token), (None, 0.0))
+            if known is None or monotonic() - since > OUTAGE_SECONDS:
+                raise
+            self._down_until = monotonic() + FRESH_SECONDS
+            return known
         with self._lock:
             if len(self._remembered) >= MOST_REMEMBERED:
                 self._remembered.clear()
@@ -147,8 +165,16 @@ class Gate:
             raise Unauthenticated("this key opens nothing: it is unknown, expired or revoked")
         return found
 
+    def close(self) -> None:
+        """Ask for a key from now on, whether or not there is one."""
+        self._closed = True
+
     def closed(self) -> bool:
         """Whether a key is needed."""
+        return self._closed or self.has_keys()
+
+    def has_keys(self) -> bool:
+        """Whether there is a key; in the database one may have been revoked meanwhile."""
         if self._admin is not None:
             return True
         keyed, since = self._keyed

@@ -1,10 +1,11 @@
-"""priorshift serve | migrate | keys | health | demo | register | estimate | history | compare."""
+"""priorshift serve | migrate | backup | restore | keys | health | demo, and what asks a service."""
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,9 +16,10 @@ from app.console import commands
 from app.console.service import Unreachable
 from app.core.errors import PriorshiftError
 from app.settings import Settings
+from models_store import backup as backups
 from models_store import schema
 from models_store.engine import connect
-from models_store.errors import StoreError
+from models_store.errors import StoreError, Unavailable
 from models_store.records import AuditRecord
 from models_store.store import Store
 
@@ -33,7 +35,22 @@ def migrate() -> None:
     Console().print(f"database at revision {revision}")
 
 
-def _several(settings: Settings, host: str, port: int, count: int, log_level: str) -> int:
+def _require_keys(gate: access.Gate, host: str) -> None:
+    """Refuse to start where nobody could get in; a database that does not answer may have keys."""
+    try:
+        if gate.has_keys():
+            return
+    except Unavailable:
+        return
+    raise ValueError(
+        f"{host} can be reached from elsewhere and there is no key: make one with priorshift "
+        "keys create --scope admin, or name PRIORSHIFT_ADMIN_KEY_FILE; or say --allow-anonymous"
+    )
+
+
+def _several(
+    settings: Settings, host: str, port: int, count: int, log_level: str, anonymous: bool
+) -> int:
     from app import logs, workers
 
     logs.configure(settings.log_format, log_level)
@@ -42,7 +59,7 @@ def _several(settings: Settings, host: str, port: int, count: int, log_level: st
     except OSError as error:
         raise ValueError(f"{host}:{port}: {error.strerror or error}") from None
     descriptor = bound.fileno()
-    command = workers.command(host, port, log_level, descriptor)
+    command = workers.command(host, port, log_level, descriptor, anonymous)
     return workers.Workers(command, count, descriptor).run()
 
 
@@ -77,17 +94,38 @@ def serve(
     from app.main import create_app
 
     app = create_app()
-    if not (_loopback(host) or allow_anonymous or app.state.gate.closed()):
-        raise ValueError(
-            f"{host} can be reached from elsewhere and there is no key: make one with priorshift "
-            "keys create --scope admin, or name PRIORSHIFT_ADMIN_KEY_FILE; or say "
-            "--allow-anonymous"
-        )
+    schema.require_head(app.state.store.engine)
+    anonymous = _loopback(host) or allow_anonymous
+    if not anonymous:
+        app.state.gate.close()
+    if not anonymous and worker is None:
+        _require_keys(app.state.gate, host)
     if workers > 1 and worker is None:
-        sys.exit(_several(app.state.settings, host, port, workers, log_level))
+        sys.exit(_several(app.state.settings, host, port, workers, log_level, anonymous))
     # Requests compute in threads of their own; more inside each would only get in their way.
     threadpool_limits(1)
     server.run(app, host, port, log_level, worker)
+
+
+@cli.command()
+def backup(
+    file: Annotated[Path, typer.Argument(help="Where to; it appears when it is whole")],
+    overwrite: Annotated[bool, typer.Option(help="Replace a file that exists")] = False,
+) -> None:
+    """Copy the SQLite database while it is served."""
+    size = backups.save(Settings().database_url, file, overwrite)
+    Console().print(f"{file}: {size} bytes")
+
+
+@cli.command()
+def restore(
+    file: Annotated[Path, typer.Argument(help="A file that backup made")],
+    overwrite: Annotated[bool, typer.Option(help="Lose what the database holds")] = False,
+) -> None:
+    """Put a copy in place of the SQLite database; stop the service first."""
+    revision = backups.restore(Settings().database_url, file, overwrite)
+    advice = "" if revision == schema.head() else "; run priorshift migrate"
+    Console().print(f"restored, at revision {revision}{advice}")
 
 
 cli.command()(commands.register)

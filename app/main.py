@@ -23,7 +23,9 @@ from app.api import (
 )
 from app.api.learners import Learners
 from app.api.nulls import Nulls
+from app.api.once import Twins
 from app.api.pool import Pool
+from app.housekeeping import Housekeeping
 from app.logs import log
 from app.release import RELEASE
 from app.settings import Settings
@@ -43,10 +45,14 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     trainer = Trainer(settings.training_seconds, settings.training_wait_seconds)
     learners = Learners(store, trainer, settings.version_cache_bytes)
 
+    housekeeping = Housekeeping(store, settings.retain_estimates_days)
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         log.info("started", release=RELEASE, database=engine.dialect.name)
+        housekeeping.start()
         yield
+        housekeeping.close()
         learners.close()
         store.close()
         log.info("stopped")
@@ -64,6 +70,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.settings = settings
     app.state.gate = gate
     app.state.pool = Pool(settings)
+    app.state.twins = Twins()
     app.state.store = store
     app.state.nulls = Nulls(store)
     app.state.learners = learners

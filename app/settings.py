@@ -39,5 +39,6 @@ class Settings(BaseSettings):
     selection_seconds: float = Field(1.0, ge=0)
     database_pool_size: int = Field(10, ge=1)
     database_busy_seconds: float = Field(10.0, gt=0)
+    retain_estimates_days: int | None = Field(None, ge=1, le=36_500)
     training_seconds: float = Field(300.0, gt=0)
     training_wait_seconds: float = Field(30.0, ge=0)

@@ -72,8 +72,9 @@ class Workers:
             process.send_signal(signal.SIGTERM)
 
 
-def command(host: str, port: int, log_level: str, descriptor: int) -> list[str]:
+def command(host: str, port: int, log_level: str, descriptor: int, anonymous: bool) -> list[str]:
     """What a worker runs."""
     own = [sys.executable, "-m", "app.cli", "serve", "--host", host, "--port", str(port)]
     worker = ["--worker", str(descriptor), str(os.getpid())]
-    return [*own, "--log-level", log_level, "--allow-anonymous", *worker]
+    open_to_all = ["--allow-anonymous"] if anonymous else []
+    return [*own, "--log-level", log_level, *open_to_all, *worker]

@@ -8,6 +8,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 
 WRITING = "priorshift_writing"
+RECYCLE_SECONDS = 1800
+"""A connection older than this is replaced, before whatever stands between forgets it."""
 
 
 def normalise(url: str) -> URL:
@@ -43,6 +45,7 @@ def connect(url: str, pool_size: int = 10, busy_timeout: float = 10.0) -> Engine
             pool_size=pool_size,
             max_overflow=10,
             pool_pre_ping=True,
+            pool_recycle=RECYCLE_SECONDS,
             hide_parameters=True,
             connect_args={"connect_timeout": 10, "options": "-c timezone=UTC"},
         )

@@ -6,7 +6,8 @@ StoreError
 ├── StillInUse           a model with estimates, deleted without force
 ├── IdempotencyConflict  a key that was used with another body
 ├── AlreadyAnswered      a concurrent request with the same key committed first
-└── Unavailable          the database cannot be reached, or stayed locked
+├── Unavailable          the database cannot be reached, or stayed locked
+└── WrongRevision        the database belongs to another release
 """
 
 
@@ -36,3 +37,7 @@ class AlreadyAnswered(StoreError):
 
 class Unavailable(StoreError):
     """The database cannot be reached, or stayed locked; trying again may help."""
+
+
+class WrongRevision(StoreError):
+    """The database belongs to another release."""

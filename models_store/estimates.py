@@ -68,6 +68,18 @@ class Estimates:
             raise NotFound(f"there is no estimate {estimate_id}")
         return _record(row)
 
+    def any_before(self, oldest: datetime) -> bool:
+        """Whether there are estimates made before ``oldest``."""
+        old = sa.select(sa.literal(1)).where(estimates.c.created_at < oldest).limit(1)
+        return self._connection.execute(old).one_or_none() is not None
+
+    def prune(self, oldest: datetime, most: int) -> int:
+        """Drop estimates made before ``oldest``, with their evaluations, ``most`` at once."""
+        created_at = estimates.c.created_at
+        old = sa.select(estimates.c.id).where(created_at < oldest).order_by(created_at)
+        statement = estimates.delete().where(estimates.c.id.in_(old.limit(most)))
+        return self._connection.execute(statement).rowcount
+
     def list(
         self, which: Filter, before: tuple[datetime, str] | None, limit: int
     ) -> Page[EstimateRecord]:

@@ -48,13 +48,13 @@ class Idempotency:
         answer: Answer,
         now: datetime,
     ) -> None:
-        """Record an answer and drop expired ones; ``AlreadyAnswered`` if another was first.
+        """Record an answer in place of an expired one; ``AlreadyAnswered`` if another was first.
 
         The record goes when the model goes: a replay never speaks of what is not there.
         """
-        self._connection.execute(
-            idempotency.delete().where(idempotency.c.created_at <= now - LIFETIME)
-        )
+        own = (idempotency.c.owner == owner, idempotency.c.route == route, idempotency.c.key == key)
+        expired = idempotency.c.created_at <= now - LIFETIME
+        self._connection.execute(idempotency.delete().where(*own, expired))
         statement = idempotency.insert().values(
             owner=owner,
             route=route,
@@ -70,3 +70,16 @@ class Idempotency:
             self._connection.execute(statement)
         except sa.exc.IntegrityError:
             raise AlreadyAnswered("another request with this key was first") from None
+
+    def stale(self, now: datetime) -> bool:
+        """Whether there are expired answers."""
+        expired = sa.select(sa.literal(1)).where(idempotency.c.created_at <= now - LIFETIME)
+        return self._connection.execute(expired.limit(1)).one_or_none() is not None
+
+    def prune(self, now: datetime, most: int) -> int:
+        """Drop expired answers, ``most`` of them at once; how many were dropped."""
+        table = idempotency
+        columns = (table.c.owner, table.c.route, table.c.key)
+        expired = sa.select(*columns).where(table.c.created_at <= now - LIFETIME).limit(most)
+        statement = table.delete().where(sa.tuple_(*columns).in_(expired))
+        return self._connection.execute(statement).rowcount

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Engine
 
 import migrations
 from models_store.engine import WRITING
-from models_store.errors import Unavailable
+from models_store.errors import Unavailable, WrongRevision
 
 
 def configuration() -> Config:
@@ -32,6 +32,19 @@ def current(engine: Engine) -> str | None:
     """The revision that the database is at; None for an empty one."""
     with engine.connect() as connection:
         return MigrationContext.configure(connection).get_current_revision()
+
+
+def require_head(engine: Engine) -> None:
+    """``WrongRevision`` for a database at another one; one that does not answer may come yet."""
+    try:
+        found = current(engine)
+    except sa.exc.SQLAlchemyError:
+        return
+    if found != head():
+        raise WrongRevision(
+            f"the database is at revision {found}, this release needs {head()}: type priorshift "
+            "migrate, or start the release that belongs to the database"
+        )
 
 
 def migrate(engine: Engine) -> str:

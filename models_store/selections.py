@@ -24,6 +24,10 @@ class Selections:
         version_id, until = self._found.get((model, selector), (None, 0.0))
         return version_id if monotonic() < until else None
 
+    def last(self, model: str, selector: str) -> int | None:
+        """The id that was found last, however long ago."""
+        return self._found.get((model, selector), (None,))[0]
+
     def put(self, model: str, selector: str, version_id: int, asked: float) -> None:
         """Believe what the database said to a question ``asked`` (monotonic seconds)."""
         with self._lock:

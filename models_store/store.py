@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from time import monotonic
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
+from app.core.warnings import Warning
 from models_store.aliases import Aliases
 from models_store.audit import Audit
 from models_store.engine import WRITING
@@ -19,6 +21,27 @@ from models_store.models import Models
 from models_store.records import VersionRecord
 from models_store.selections import Selections
 from models_store.versions import VersionCache, Versions
+
+PATIENCE_SECONDS = 0.5
+"""Before the database is asked again what a selector means, after it did not answer."""
+STALE = (
+    "the database cannot be reached: the version is the one that was meant when it last answered"
+)
+NOT_MIGRATED = "the database is not at this release; run priorshift migrate"
+FULL = "the disk of the database is full and nothing was written; make room, then try again"
+READ_ONLY = "the database cannot be written to; check the permissions of its files"
+UNOPENED = "the database file cannot be opened; check its path and permissions"
+SIGNS = {
+    "no such table": NOT_MIGRATED,
+    "no such column": NOT_MIGRATED,
+    "does not exist": NOT_MIGRATED,
+    "is full": FULL,
+    "No space left": FULL,
+    "readonly": READ_ONLY,
+    "read-only": READ_ONLY,
+    "unable to open database file": UNOPENED,
+}
+"""What the databases say, and what that means to a caller."""
 
 
 class UnitOfWork:
@@ -48,6 +71,7 @@ class Store:
         self.engine = engine
         self._cache = VersionCache(cache_bytes)
         self._selections = Selections(selection_seconds)
+        self._down_until = 0.0
 
     def version(self, model: str, selector: str) -> VersionRecord:
         """A version as it was selected within the last moments; or ``NotFound``."""
@@ -56,10 +80,25 @@ class Store:
         if found is not None:
             return found
         asked = monotonic()
-        with self.read() as unit:
-            found = unit.versions.get(model, selector)
+        if asked < self._down_until:
+            return self._remembered(model, selector)
+        try:
+            with self.read() as unit:
+                found = unit.versions.get(model, selector)
+        except Unavailable:
+            self._down_until = monotonic() + PATIENCE_SECONDS
+            return self._remembered(model, selector)
         self._selections.put(model, selector, found.id, asked)
         return found
+
+    def _remembered(self, model: str, selector: str) -> VersionRecord:
+        """A version as it was selected before the database went; else ``Unavailable`` still."""
+        known = self._selections.last(model, selector)
+        found = None if known is None else self._cache.get(known)
+        if found is None:
+            raise Unavailable("the database cannot be reached, and this version is not at hand")
+        notes = (*found.source.warnings, Warning("stale-selection", STALE))
+        return replace(found, source=replace(found.source, warnings=notes))
 
     @contextmanager
     def read(self) -> Iterator[UnitOfWork]:
@@ -82,6 +121,9 @@ class Store:
                 yield unit
             self._selections.forget(unit.changed)
         except (sa.exc.OperationalError, sa.exc.ProgrammingError) as error:
+            if "readonly" in str(error.orig):
+                # SQLite's connections stay as they were opened, when writing is possible again too.
+                self.engine.dispose()
             raise _unavailable(error) from error
         except sa.exc.TimeoutError as error:
             raise Unavailable("every database connection is taken; try again") from error
@@ -93,6 +135,7 @@ class Store:
 
 def _unavailable(error: sa.exc.DBAPIError) -> Unavailable:
     text = str(error.orig)
-    if "no such table" in text or "does not exist" in text:
-        return Unavailable("the database is not at this release; run priorshift migrate")
+    for sign, message in SIGNS.items():
+        if sign in text:
+            return Unavailable(message)
     return Unavailable("the database cannot be reached or is busy; try again")

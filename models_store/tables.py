@@ -93,6 +93,7 @@ estimates = sa.Table(
     sa.Column("content", sa.JSON, nullable=False),
     sa.Index(None, "moment", "id"),
     sa.Index(None, "version_id", "moment", "id"),
+    sa.Index(None, "created_at", "id"),
 )
 
 estimate_segments = sa.Table(

@@ -1,7 +1,9 @@
 """Writes that happen once: the answer is recorded in the transaction that writes."""
 
+import asyncio
 import hashlib
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated
@@ -12,6 +14,7 @@ from starlette.responses import Response
 from app.api.context import now
 from app.api.payload import Body, Payload
 from app.api.trail import Trail, TrailDep
+from app.core import budget
 from app.core.errors import InvalidInput
 from models_store.errors import AlreadyAnswered, AlreadyExists
 from models_store.records import Answer
@@ -77,6 +80,26 @@ class Once:
         unit.idempotency.add(self._owner, self.route, key, self._hash, model_id, answer, now())
 
 
+class Twins:
+    """Lets requests of one key wait for each other; all of it runs on the event loop."""
+
+    def __init__(self) -> None:
+        self._turns: dict[tuple[str, str, str], tuple[asyncio.Lock, int]] = {}
+
+    @asynccontextmanager
+    async def turn(self, twin: tuple[str, str, str]) -> AsyncIterator[None]:
+        """Wait until no other request has this owner, route and key."""
+        lock, others = self._turns.get(twin, (asyncio.Lock(), 0))
+        self._turns[twin] = lock, others + 1
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, others = self._turns.pop(twin)
+            if others > 1:
+                self._turns[twin] = lock, others - 1
+
+
 async def _once(
     request: Request,
     payload: Body,
@@ -85,13 +108,20 @@ async def _once(
         str | None,
         Header(max_length=255, description="The same key, the same answer, for 24 hours"),
     ] = None,
-) -> Once:
+) -> AsyncIterator[Once]:
     if idempotency_key is not None and not (idempotency_key and idempotency_key.isprintable()):
         message = "must be 1 to 255 printable characters"
         raise InvalidInput.at("/header/Idempotency-Key", message)
     # The path as it came, percent-encoded: plain ASCII whatever it stands for.
     route = f"{request.method} {request.scope['raw_path'].decode('latin-1')}"
-    return Once(request.app.state.store, route, idempotency_key, payload, trail)
+    once = Once(request.app.state.store, route, idempotency_key, payload, trail)
+    if idempotency_key is None:
+        yield once
+        return
+    twins: Twins = request.app.state.twins
+    async with twins.turn((trail.caller.owner, route, idempotency_key)):
+        budget.renew()
+        yield once
 
 
-OnceDep = Annotated[Once, Depends(_once)]
+OnceDep = Annotated[Once, Depends(_once, scope="function")]

@@ -241,18 +241,24 @@ def test_an_unreachable_database_is_logged_without_its_password(tmp_path: Path) 
     assert [line["problem"] for line in told_of] == ["not-ready", "unavailable"]
 
 
+WRONG_URLS = [
+    f"postgresql://me:{PASSWORD}/@:x/y",
+    f"postgresql://me:{PASSWORD}@host:{PASSWORD}/y",
+    f"mysql://me:{PASSWORD}@host/y",
+    PASSWORD,
+]
+NOBODY_ANSWERS = f"postgresql://me:{PASSWORD}@127.0.0.1:1/y"
+"""A server waits for such a database."""
+
+
 @pytest.mark.parametrize(
-    "url",
+    ("command", "url"),
     [
-        f"postgresql://me:{PASSWORD}/@:x/y",
-        f"postgresql://me:{PASSWORD}@host:{PASSWORD}/y",
-        f"mysql://me:{PASSWORD}@host/y",
-        f"postgresql://me:{PASSWORD}@127.0.0.1:1/y",
-        PASSWORD,
+        ("migrate", NOBODY_ANSWERS),
+        *((command, url) for command in ("migrate", "serve") for url in WRONG_URLS),
     ],
 )
-@pytest.mark.parametrize("command", ["migrate", "serve"])
-def test_a_wrong_address_is_told_without_its_password(url: str, command: str) -> None:
+def test_a_wrong_address_is_told_without_its_password(command: str, url: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "app.cli", command],
         env={**os.environ, "PRIORSHIFT_DATABASE_URL": url, "PRIORSHIFT_HOST": "0.0.0.0"},

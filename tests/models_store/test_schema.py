@@ -6,10 +6,13 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 
 from models_store import schema
-from models_store.engine import connect
+from models_store.engine import WRITING, connect
+from models_store.store import Store
 from models_store.tables import metadata
+from tests.models_store.test_store import NOW, prepared, validated
 
 
 def test_the_migrations_build_the_tables(database_url: str) -> None:
@@ -66,3 +69,33 @@ def test_a_wrong_address_is_not_quoted() -> None:
             connect(url)
         assert "secret" not in str(raised.value)
         assert raised.value.__suppress_context__
+
+
+def test_down_and_up_again_with_data(database_url: str) -> None:
+    """What a step does not concern is there after it, in both directions."""
+    store = Store(connect(database_url))
+    with store.write() as unit:
+        unit.models.create("m", "classifier", ("a", "b"), "", NOW)
+        version = unit.versions.register("m", prepared(validated()), {"k": "v"}, NOW)[0]
+        unit.aliases.put("m", "champion", 1, NOW)
+        unit.estimates.add(version.id, NOW, NOW, {"country": "BE"}, {"id": "1" * 32})
+    config = schema.configuration()
+    steps = [s.revision for s in ScriptDirectory.from_config(config).walk_revisions()]
+    for revision in [*steps[1:], *reversed(steps[:-1])]:
+        with store.engine.execution_options(**{WRITING: True}).begin() as connection:
+            config.attributes["connection"] = connection
+            down = steps.index(revision) > steps.index(str(revision_of(connection)))
+            (command.downgrade if down else command.upgrade)(config, revision)
+            for table in ("models", "versions", "version_arrays", "aliases", "estimates"):
+                count = connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one()
+                assert count > 0, (revision, table)
+    with Store(store.engine).read() as unit:
+        kept = unit.versions.get("m", "@champion")
+        assert kept.metadata == {"k": "v"}
+        assert unit.versions.validation(kept) is not None
+        assert unit.estimates.get("1" * 32).content["id"] == "1" * 32
+    store.close()
+
+
+def revision_of(connection: sa.Connection) -> str | None:
+    return MigrationContext.configure(connection).get_current_revision()

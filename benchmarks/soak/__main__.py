@@ -1,0 +1,137 @@
+"""Everything that must survive, and what became of it, as tables.
+
+python -m benchmarks.soak [--kills 100] [--outages 10] [--minutes 10]
+
+Takes about half an hour with these; a part of it is left out with a count of 0.
+"""
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.report import heading, table
+from benchmarks.soak.disk import Answered, NoMount, full, read_only
+from benchmarks.soak.kills import killed
+from benchmarks.soak.load import Load, loaded
+from benchmarks.soak.outages import interrupted
+from benchmarks.soak.servers import Postgres, Service, faults, migrated
+
+
+def kills(folder: Path, postgres: Postgres, times: int) -> list[list[str]]:
+    """A row for each kind of database."""
+    rows = []
+    urls = {"SQLite": f"sqlite:///{folder / 'kills.db'}", "PostgreSQL": postgres.url}
+    for name, url in urls.items():
+        began = time.monotonic()
+        verdict = killed(Service(migrated(url)), times)
+        wrong = [*verdict.lost, *verdict.doubled, *verdict.refused, *faults(url)]
+        rows.append(
+            [
+                name,
+                str(times),
+                str(verdict.versions),
+                str(verdict.estimates),
+                str(verdict.retried),
+                str(len(verdict.lost)),
+                str(len(verdict.doubled)),
+                "; ".join(wrong[:3]) or "none",
+                f"{time.monotonic() - began:.0f}",
+            ]
+        )
+    return rows
+
+
+def outages(postgres: Postgres, times: int) -> list[list[str]]:
+    """What happened while the database was stopped and started."""
+    service = Service(migrated(postgres.url))
+    with service.running():
+        found = interrupted(service, postgres, times)
+    seconds = np.array(found.seconds)
+    told = ", ".join(f"{name}: {count}" for name, count in sorted(found.statuses.items()))
+    return [
+        ["outages", str(times)],
+        ["answers", told],
+        ["failures of what needs no database", str(found.stateless_failures)],
+        ["wrong answers", str(len(found.wrong))],
+        ["not ready while it was down", f"{found.not_ready} of {times}"],
+        [
+            "seconds to the last failure after its return",
+            f"median {np.median(seconds):.2f}, most {seconds.max():.2f}",
+        ],
+        ["connections afterwards", str(found.connections)],
+    ]
+
+
+def latencies(load: Load) -> list[list[str]]:
+    """A row for each endpoint, milliseconds."""
+    rows = []
+    for name, seconds in sorted(load.seconds.items()):
+        p50, p99 = 1000 * np.quantile(seconds, [0.5, 0.99])
+        rows.append([name, str(len(seconds)), f"{p50:.1f}", f"{p99:.1f}"])
+    return rows
+
+
+def disks(folder: Path) -> list[list[str]]:
+    """A row for each thing that can be wrong with a disk."""
+    found: dict[str, Answered] = {}
+    try:
+        found = {"full": full(folder / "full"), "read-only": read_only(folder / "read-only")}
+    except NoMount as error:
+        return [["all", str(error), "", "", ""]]
+    return [
+        [
+            name,
+            f"{one.status}: {one.said}",
+            f"{one.there} of {one.acknowledged}",
+            str(one.reads),
+            "yes" if one.recovered else "no",
+        ]
+        for name, one in found.items()
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--outages", type=int, default=10)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    given = parser.parse_args()
+    print("# What survives\n")
+    print(heading("soak", ("sqlalchemy", "psycopg", "uvicorn")))
+    with tempfile.TemporaryDirectory(prefix="ps") as name:
+        folder = Path(name)
+        postgres = Postgres(folder)
+        if given.kills:
+            print("## kill -9, with eight clients that register and estimate\n")
+            columns = ["database", "kills", "versions", "estimates", "asked again", "lost"]
+            columns += ["twice", "faults", "s"]
+            print(table(columns, kills(folder, postgres, given.kills)), flush=True)
+        if given.outages:
+            print("## PostgreSQL stopped and started, with eight clients\n")
+            print(table(["", ""], outages(postgres, given.outages)), flush=True)
+        postgres.close()
+        if given.minutes:
+            print(f"## {given.minutes:g} minutes of mixed load, eight clients, SQLite\n")
+            service = Service(migrated(f"sqlite:///{folder / 'load.db'}"))
+            with service.running():
+                load = loaded(service, 60 * given.minutes)
+            print(table(["request", "asked", "p50 ms", "p99 ms"], latencies(load)))
+            memory = load.memory
+            third = 2 * len(memory) // 3
+            print(
+                f"Resident memory: {memory[0]:.0f} MB at first, {memory[third]:.0f} after two "
+                f"thirds, {memory[-1]:.0f} at the end; within the last third "
+                f"{100 * load.growth:+.1f} %. "
+                f"Open files: {load.files[third]}, then {load.files[-1]}. "
+                f"Failures: {len(load.failures)}.\n",
+                flush=True,
+            )
+        print("## The disk\n")
+        print(table(["disk", "answer", "still there", "reads", "recovered"], disks(folder)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""What is too old goes, in small batches; nothing else does."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import pytest
+import sqlalchemy as sa
+
+from app import housekeeping
+from app.housekeeping import Housekeeping
+from models_store.engine import connect
+from models_store.estimates import Filter
+from models_store.records import Answer
+from models_store.store import Store
+from models_store.tables import estimate_segments, evaluations
+from tests.models_store.test_store import prepared, validated
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def kept(database_url: str) -> Iterator[Store]:
+    store = Store(connect(database_url))
+    yield store
+    store.close()
+
+
+def register(store: Store) -> int:
+    """A version; its id."""
+    with store.write() as unit:
+        unit.models.create("m", "classifier", ("a", "b"), "", NOW)
+        return unit.versions.register("m", prepared(validated()), {}, NOW)[0].id
+
+
+def add(store: Store, version_id: int, age_days: float) -> str:
+    made, name = NOW - timedelta(days=age_days), uuid4().hex
+    with store.write() as unit:
+        unit.estimates.add(version_id, NOW, made, {"country": "BE"}, {"id": name})
+        unit.evaluations.add(version_id, name, made, {"id": uuid4().hex})
+    return name
+
+
+def count(store: Store, table: sa.Table) -> int:
+    with store.engine.connect() as connection:
+        found: int = connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
+    return found
+
+
+def test_old_estimates_go_with_what_hangs_on_them(
+    kept: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(housekeeping, "BATCH", 4)
+    version_id = register(kept)
+    old = [add(kept, version_id, 31 + k) for k in range(9)]
+    young = [add(kept, version_id, 29 - k) for k in range(3)]
+    assert Housekeeping(kept, None).sweep(NOW) == 0
+    assert Housekeeping(kept, 30).sweep(NOW) == len(old)
+    with kept.read() as unit:
+        left = [record.content["id"] for record in unit.estimates.list(Filter(), None, 50).items]
+    assert sorted(left) == sorted(young)
+    assert count(kept, estimate_segments) == len(young)
+    assert count(kept, evaluations) == len(young)
+    assert Housekeeping(kept, 30).sweep(NOW) == 0
+
+
+def test_answers_to_retries_go_after_a_day(kept: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(housekeeping, "BATCH", 2)
+    register(kept)
+    with kept.read() as unit:
+        model_id = unit.models.get("m").id
+    for k in range(7):
+        made = NOW - timedelta(hours=21 + k)
+        with kept.write() as unit:
+            answer = Answer(201, {}, b"{}")
+            unit.idempotency.add("o", "r", f"k{k}", "h", model_id, answer, made)
+    Housekeeping(kept, None).sweep(NOW)
+    with kept.read() as unit:
+        found = [unit.idempotency.find("o", "r", f"k{k}", "h", NOW) for k in range(7)]
+        assert [answer is not None for answer in found] == [True] * 3 + [False] * 4
+        assert not unit.idempotency.stale(NOW)
+
+
+def test_a_database_that_goes_is_told_once(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(housekeeping, "FIRST_SECONDS", 0.01)
+    store = Store(connect(sqlite_url + ".nowhere/x.db"))
+    found = Housekeeping(store, None)
+    found.start()
+    for _ in range(200):
+        if caplog.records:
+            break
+        found._stopped.wait(0.02)
+    found._stopped.wait(0.1)
+    found.close()
+    store.close()
+    assert ["database unavailable" in str(record.msg) for record in caplog.records] == [True]
