@@ -5,21 +5,15 @@ v = M p (thesis section 4.4; its section 4.5 uses the transpose, which is wrong)
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
-import quadprog
 
+from app.core.prevalence import simplex
 from app.core.prevalence.arrays import Codes, Floats
+from app.core.prevalence.simplex import Factors, Status
 
-RANK_TOLERANCE = 1e-10
-"""Singular values below this share of the largest count as zero."""
 NOTHING = 1e-9
 """A sum of shares below this is rounding."""
-GAP_TOLERANCE = 1e-8
-"""A quadratic programme is solved when its Frank-Wolfe gap is below this."""
-
-Status = Literal["converged", "inaccurate", "failed"]
 
 
 @dataclass(frozen=True)
@@ -89,7 +83,7 @@ def acc(conditional: Floats, shares: Floats, source: Floats) -> Inversion:
     ``conditional``: M, J × C; ``shares``: v, J. Where M is singular, the solution nearest to
     ``source``. Thesis section 4.4 (orientation corrected); clipping after Forman.
     """
-    basis = _Factors.of(conditional)
+    basis = Factors.of(conditional)
     raw = source + basis.solve(shares - conditional @ source)
     clipped = np.maximum(raw, 0)
     total = float(clipped.sum())
@@ -98,64 +92,12 @@ def acc(conditional: Floats, shares: Floats, source: Floats) -> Inversion:
     return Inversion(clipped / total, "converged", basis.unidentified, raw)
 
 
-def acc_qp(conditional: Floats, shares: Floats, source: Floats) -> Inversion:
-    """Constrained adjusted count: argmin over the simplex of ½‖M p − v‖².
+def acc_qp(conditional: Floats, shares: Floats, source: Floats, soft: bool = False) -> Inversion:
+    """Constrained adjusted count: argmin over the simplex of ½‖M p − v‖² (see ``simplex``).
 
-    Solved in the basis of M's right singular vectors, p = source + V y, where the Hessian is
-    diagonal; directions that M does not see get a curvature too small to matter, so that the
-    minimiser nearest to ``source`` is chosen. Thesis section 4.3 (orientation corrected).
+    ``soft``: sums below one are allowed. Where M is singular, the minimiser nearest to ``source``.
+    Thesis section 4.3 (orientation corrected); BBSE+ of feature matching.
     """
-    basis = _Factors.of(conditional)
-    curvature = basis.curvature
-    target = basis.left @ (shares - conditional @ source)
-    linear = np.zeros(len(source))
-    linear[: len(target)] = basis.singular * target
-    constraints = np.column_stack([basis.right.sum(axis=0), basis.right.T])
-    bounds = np.concatenate([[1.0 - source.sum()], -source])
-    inverse_root = np.diag(1 / np.sqrt(curvature))
-    try:
-        solution = quadprog.solve_qp(inverse_root, linear, constraints, bounds, 1, True)[0]
-    except ValueError:
-        return Inversion(source, "failed", basis.unidentified)
-    p = np.maximum(source + basis.right @ solution, 0)
-    if not np.isfinite(p).all() or p.sum() <= 0:
-        return Inversion(source, "failed", basis.unidentified)
-    p /= p.sum()
-    gradient = conditional.T @ (conditional @ p - shares)
-    gap = max(float(gradient @ p - gradient.min()), 0.0)
-    status: Status = "converged" if gap <= GAP_TOLERANCE else "inaccurate"
-    return Inversion(p, status, basis.unidentified, optimality_gap=gap)
-
-
-@dataclass(frozen=True)
-class _Factors:
-    """M = left.T · diag(singular) · right.T, with every right singular vector."""
-
-    left: Floats
-    singular: Floats
-    right: Floats
-    rank: int
-
-    @classmethod
-    def of(cls, conditional: Floats) -> "_Factors":
-        left, singular, right = np.linalg.svd(conditional, full_matrices=True)
-        rank = int(np.count_nonzero(singular > RANK_TOLERANCE * singular[0]))
-        return cls(left.T[: len(singular)], singular, right.T, rank)
-
-    def solve(self, residual: Floats) -> Floats:
-        """Least-squares solution of smallest norm."""
-        inner = (self.left[: self.rank] @ residual) / self.singular[: self.rank]
-        return self.right[:, : self.rank] @ inner
-
-    @property
-    def curvature(self) -> Floats:
-        """Squared singular values, C; unseen directions at 1e-9 of the smallest seen one."""
-        seen = self.singular[: self.rank] ** 2
-        unseen = np.full(self.right.shape[0] - self.rank, 1e-9 * seen[-1])
-        return np.concatenate([seen, unseen])
-
-    @property
-    def unidentified(self) -> tuple[int, ...]:
-        """Classes that take part in a direction which M maps to zero."""
-        unseen = np.abs(self.right[:, self.rank :]) > 1e-8
-        return tuple(int(k) for k in np.flatnonzero(unseen.any(axis=1)))
+    found = simplex.least_squares(conditional, shares, source, soft)
+    gap = found.gap
+    return Inversion(found.values, found.status, found.unidentified, optimality_gap=gap)
