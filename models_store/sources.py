@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from app.core.prevalence.confusion import ConfusionMatrix
 from app.core.prevalence.source import Source, SourceModel
 from app.core.warnings import Warning
-from models_store import arrays, scorecards, trainings
+from models_store import arrays, matchings, scorecards, trainings
 from models_store.calibrations import decode, encode, report_from_json, report_to_json
 
 
@@ -55,11 +55,16 @@ VECTORS = ("training_priors", "priors", "output_priors", "label_counts", "mean_g
 def digest(source: Source) -> str:
     """SHA-256 of what was registered, in the classes' order; the same content, the same digest."""
     state = hashlib.sha256()
-    named = {"classes": source.classes, "calibration": source.calibration}
+    named: dict[str, Any] = {"classes": source.classes, "calibration": source.calibration}
     if source.confusion is not None:
         named["outputs"] = source.outputs
+    given = _registered(source)
+    if source.reference is not None:
+        named["matching"] = {**asdict(source.matching), "names": source.reference.names}
+        given["reference_labels"] = source.reference.labels.astype(np.int32)
+        given["reference"] = source.reference.rows
     state.update(json.dumps(named, sort_keys=True).encode())
-    for name, array in _registered(source).items():
+    for name, array in given.items():
         array = np.ascontiguousarray(array)
         state.update(f"{name} {array.dtype.str} {array.shape}".encode())
         state.update(array.data)
@@ -91,7 +96,7 @@ def matrices(source: Source, model: SourceModel) -> dict[str, NDArray[Any]]:
         kept["soft"] = model.soft
     if model.second_moment is not None:
         kept["second_moment"] = model.second_moment
-    return kept
+    return kept | matchings.arrays(model.matching, model.bins)
 
 
 def to_json(model: SourceModel) -> dict[str, Any]:
@@ -103,6 +108,7 @@ def to_json(model: SourceModel) -> dict[str, Any]:
         "calibration": encode(model.calibration),
         "report": None if model.report is None else report_to_json(model.report),
         "scorecard": None if model.scorecard is None else scorecards.encode(model.scorecard),
+        "matching": matchings.to_json(model.matching),
         "warnings": [[w.code, w.message] for w in model.warnings],
     }
     for name in VECTORS:
@@ -128,6 +134,8 @@ def from_json(content: dict[str, Any], kept: dict[str, NDArray[Any]]) -> SourceM
         second_moment=kept.get("second_moment"),
         soft=kept.get("soft"),
         report=None if report is None else report_from_json(report),
+        matching=matchings.from_json(content.get("matching"), kept),
+        bins=matchings.bins(kept),
         scorecard=None if card is None else scorecards.decode(card),
         warnings=tuple(Warning(code, message) for code, message in content["warnings"]),
         **vectors,

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from sqlalchemy.engine import Connection
 
 from app.core.prevalence.arrays import Codes, Floats
+from app.core.prevalence.matching.version import Exact
 from app.core.prevalence.source import ValidationSet
-from models_store import arrays, sources, trainings
+from models_store import arrays, matchings, sources, trainings
 from models_store.engine import WRITING
 from models_store.errors import NotFound, Unavailable
 from models_store.models import Models
@@ -58,6 +59,8 @@ def _size(record: VersionRecord) -> int:
     cells = 0 if source.confusion is None else source.confusion.counts.size
     for matrix in (source.nuisance, source.second_moment, source.soft):
         cells += 0 if matrix is None else matrix.size
+    cells += 0 if source.matching is None else 2 * source.matching.embedding.numbers
+    cells += 0 if source.bins is None else source.bins.counts.size
     texts = len(repr(record.metadata)) + len(repr(record.training))
     return 4096 + 8 * (cells + 16 * len(source.classes)) + 2 * texts
 
@@ -146,6 +149,16 @@ class Versions:
         kept = self._arrays(record.id, ("labels", "posteriors"))
         return ValidationSet(kept["labels"].astype(np.intp), kept["posteriors"])
 
+    def exact(self, record: VersionRecord) -> Exact | None:
+        """The rows of features of a version for the exact kernels; None if it keeps none."""
+        matching = record.source.matching
+        if matching is None or not matching.exact:
+            return None
+        kept = self._arrays(record.id, matchings.EXACT)
+        if not kept:
+            raise NotFound(f"version {record.number} of {record.model} was deleted")
+        return matchings.exact(kept)
+
     def trained(self, record: VersionRecord) -> dict[str, NDArray[Any]]:
         """The arrays of the classifier that was trained for a version."""
         prefix = trainings.PREFIX
@@ -191,7 +204,8 @@ class Versions:
             .where(versions.c.id == version_id)
         )
         row = self._connection.execute(statement).one()
-        matrices = self._arrays(version_id, ("confusion", "nuisance", "second_moment", "soft"))
+        names = ("confusion", "nuisance", "second_moment", "soft", *matchings.LOADED)
+        matrices = self._arrays(version_id, names)
         return VersionRecord(
             id=row.id,
             model_id=row.model_id,

@@ -23,6 +23,9 @@ class Rows:
     def validation(self) -> ValidationSet:
         return self.rows
 
+    def exact(self) -> None:
+        """There are no features."""
+
     def null_statistics(self, size: float, seed: int) -> Floats:
         return two_sample.null_statistics(
             size, self.rows.posteriors, self.rows.labels, self.model.calibration, seed, 20

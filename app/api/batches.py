@@ -83,6 +83,7 @@ def create_posteriors(
         method=given.method,
         em=parse.em_options(given.options),
         bayes=parse.bayes_options(given.options, source.classes),
+        soft=given.options.soft,
         shift=ShiftOptions(**given.shift.model_dump()),
         only_if_shifted=given.adjust == "if-shifted",
         refit=learners.of(record).refit(given.method, given.options, batch),
@@ -211,6 +212,7 @@ def create_bias_adjustment(
         method=given.method,
         em=parse.em_options(given.options),
         bayes=parse.bayes_options(given.options, source.classes),
+        soft=given.options.soft,
         refit=scoring.refit(given.method, given.options, batch),
     )
     result = adjust_intercepts(source, intercepts, reference, target, batch, asked)

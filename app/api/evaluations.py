@@ -164,6 +164,7 @@ def _of_batch(
         method=given.method,
         em=parse.em_options(given.options),
         bayes=parse.bayes_options(given.options, record.source.classes),
+        soft=given.options.soft,
         interval=IntervalOptions(**given.interval.model_dump()),
         posteriors=isinstance(batch, PosteriorBatch),
         refit=scoring.refit(given.method, given.options, batch),

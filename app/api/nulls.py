@@ -11,6 +11,7 @@ from fastapi import Depends, Request
 
 from app.core.prevalence import two_sample
 from app.core.prevalence.arrays import Floats
+from app.core.prevalence.matching.version import Exact
 from app.core.prevalence.source import ValidationSet
 from app.estimation import SourceRows
 from models_store.records import VersionRecord
@@ -40,6 +41,11 @@ class Nulls:
             return None
         with self._store.read() as unit:
             return unit.versions.validation(record)
+
+    def exact(self, record: VersionRecord) -> Exact | None:
+        """The rows of features for the exact kernels, from the store."""
+        with self._store.read() as unit:
+            return unit.versions.exact(record)
 
     def statistics(self, record: VersionRecord, size: float, seed: int) -> Floats | None:
         """The null statistics, drawn once for batches of about this size."""
@@ -96,6 +102,9 @@ class _Rows:
 
     def validation(self) -> ValidationSet | None:
         return self.nulls.validation(self.record)
+
+    def exact(self) -> Exact | None:
+        return self.nulls.exact(self.record)
 
     def null_statistics(self, size: float, seed: int) -> Floats | None:
         return self.nulls.statistics(self.record, size, seed)

@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from pydantic import BaseModel
 
+from app.api import matched
 from app.api.requests import (
     AdjustedModelIn,
     BatchIn,
@@ -19,7 +20,7 @@ from app.api.requests import (
 from app.api.wire import json
 from app.api.wire.frame import Frame
 from app.core.errors import Fault, Faults, InvalidInput, pointer
-from app.core.prevalence.arrays import Floats, probabilities, probability_rows
+from app.core.prevalence.arrays import Codes, Floats, probabilities, probability_rows
 from app.core.prevalence.confusion import ConfusionMatrix
 from app.core.prevalence.source import (
     SMALLEST_PRIOR,
@@ -29,7 +30,15 @@ from app.core.prevalence.source import (
     derive,
 )
 from app.core.warnings import Warning
-from app.estimation import Batch, BayesOptions, EmOptions, OutputBatch, PosteriorBatch, scored
+from app.estimation import (
+    Batch,
+    BayesOptions,
+    EmOptions,
+    FeatureBatch,
+    OutputBatch,
+    PosteriorBatch,
+    scored,
+)
 
 M = TypeVar("M", bound=BaseModel)
 COUNTS = ("posteriors", "predictions", "predicted_counts", "features")
@@ -87,9 +96,13 @@ def source(given: SourceIn, names: tuple[str, ...], at: str) -> Source:
     confusion = None
     if given.confusion_matrix is not None:
         confusion = _confusion(given.confusion_matrix, names, outputs, f"{at}/confusion_matrix")
-    validation = None
+    validation, reference = None, None
     if given.validation is not None:
-        validation = _validation(given.validation, names, f"{at}/validation", notes)
+        place = f"{at}/validation"
+        labels = json.codes(given.validation.labels, names, f"{place}/labels")
+        validation = _validation(given.validation, labels, names, place, notes)
+        reference = matched.reference(given.validation, labels, place)
+    reference, options = matched.options(given.matching, reference, validation, names, at)
     if validation is None and given.calibration not in (None, "none"):
         message = "is fitted on a validation set; register one"
         raise InvalidInput.at(f"{at}/calibration", message)
@@ -101,6 +114,8 @@ def source(given: SourceIn, names: tuple[str, ...], at: str) -> Source:
         outputs=outputs if confusion is not None else (),
         validation=validation,
         calibration="none" if validation is None else given.calibration or "bcts",
+        reference=reference,
+        matching=options,
         notes=tuple(notes),
     )
 
@@ -151,9 +166,14 @@ def _cells_fault(cells: Floats, name: str) -> str | None:
 
 
 def _validation(
-    given: ValidationIn, names: tuple[str, ...], at: str, notes: list[Warning]
-) -> ValidationSet:
-    labels = json.codes(given.labels, names, f"{at}/labels")
+    given: ValidationIn, labels: Codes, names: tuple[str, ...], at: str, notes: list[Warning]
+) -> ValidationSet | None:
+    if given.posteriors is None:
+        if given.features is None:
+            raise InvalidInput.at(at, "needs posteriors, or features to match, or both")
+        if given.columns is not None:
+            raise InvalidInput.at(f"{at}/columns", "orders posteriors, which are missing")
+        return None
     posteriors, order_at = f"{at}/posteriors", f"{at}/columns"
     values = json.rows(given.posteriors, given.columns, names, posteriors, order_at)
     if len(values) != len(labels):
@@ -188,6 +208,8 @@ def batch(given: BatchIn, model: SourceModel, scores: Scores, frame: Frame | Non
         return found
     if isinstance(found, OutputBatch) and found.codes is None:
         raise InvalidInput.at("/labels", "belong to rows; predicted_counts has none")
+    if isinstance(found, FeatureBatch):
+        raise InvalidInput.at("/labels", "features are matched without labels; leave them out")
     if frame is None:
         labels = json.codes(given.labels, model.classes, "/labels", partial=True)
     else:
@@ -207,6 +229,8 @@ def _framed(given: BatchIn, model: SourceModel, scores: Scores, frame: Frame) ->
         codes = frame.labels(str(given.predictions), model.outputs, "/predictions")
         counts = np.bincount(codes, minlength=len(model.outputs)).astype(np.float64)
         return OutputBatch(counts, codes)
+    if matched.wants(given, model, frame):
+        return matched.framed(model, frame)
     if frame.has(model.classes):
         rows = probability_rows(frame.numbers(model.classes), "", owned=True)
         return PosteriorBatch(rows.values, rows.renormalised)
@@ -228,6 +252,9 @@ def _rows(given: BatchIn, model: SourceModel, scores: Scores) -> Batch:
         raise InvalidInput.at("", f"the batch {message}")
     if given.posteriors is not None:
         return _posteriors(given, model)
+    matched.require_finite(given.features, "/features")
+    if given.features is not None and matched.takes_features(model):
+        return matched.listed(given, model)
     if given.features is not None:
         return scores.batch(given.features, given.columns)
     if given.columns is not None:

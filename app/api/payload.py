@@ -67,7 +67,8 @@ class Payload:
         if "posteriors" in envelope:
             raise InvalidInput.at("/posteriors", "is the body; do not repeat it in the query")
         if self.media_type == npy.MEDIA_TYPE:
-            envelope["posteriors"] = npy.decode(self.body)
+            kind = _kind(envelope)
+            envelope[kind] = npy.decode(self.body, pointer(kind))
             _require_rows(envelope, self.max_rows)
             return Sent(envelope, text=True)
         limits = arrow.Limits(self.max_rows, self.max_bytes)
@@ -82,6 +83,16 @@ class Payload:
             shown = (self.media_type or "none")[:100]
             taken = ", ".join(media_types)
             raise Unsupported(f"the content type is {shown}; this address accepts {taken}")
+
+
+def _kind(envelope: dict[str, Any]) -> str:
+    """What an array without names holds: posteriors, or what ``rows`` says."""
+    kind = envelope.pop("rows", "posteriors")
+    if kind not in ("posteriors", "features"):
+        raise InvalidInput.at("/query/rows", "must be posteriors or features")
+    if kind in envelope:
+        raise InvalidInput.at(f"/{kind}", "is the body; do not repeat it in the query")
+    return str(kind)
 
 
 def _require_rows(content: dict[str, Any], most: int, at: str = "") -> None:

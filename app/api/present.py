@@ -11,12 +11,21 @@ from app.core.learners.linear import Linear
 from app.core.learners.trained import Trained
 from app.core.prevalence.arrays import Floats
 from app.core.prevalence.calibration import Isotonic, OneVersusRest, Quality, Report, Scaling
+from app.core.prevalence.matching.fit import Fit
+from app.core.prevalence.matching.version import Matching
 from app.core.prevalence.measures import Brier
 from app.core.prevalence.scorecard import Score, Scorecard
 from app.core.prevalence.shift import ShiftTest
 from app.core.prevalence.source import SourceModel
 from app.core.warnings import Warning
-from app.estimation import Adjustment, Diagnostics, Estimate, IntervalAnswer, availability
+from app.estimation import (
+    Adjustment,
+    Diagnostics,
+    Estimate,
+    IntervalAnswer,
+    UnknownShare,
+    availability,
+)
 from app.estimation.evaluate import PosteriorQuality, SharesError
 from models_store.records import AliasRecord, ModelRecord, VersionRecord
 
@@ -70,9 +79,27 @@ def version(record: VersionRecord) -> out.VersionOut:
             out.MethodOut(name=a.method, available=a.reason is None, reason=a.reason)
             for a in availability(source)
         ],
+        matching=None if source.matching is None else _matching(source.matching),
         training=None if record.training is None else out.TrainingOut(**record.training),
         metadata=record.metadata,
         warnings=warnings(source.warnings),
+    )
+
+
+def _matching(value: Matching) -> out.MatchingOut:
+    return out.MatchingOut(
+        feature_map=value.options.feature_map,
+        feature_names=list(value.names),
+        rows=int(value.embedding.counts.sum()),
+        bandwidth=value.bandwidth,
+        criterion=value.options.criterion,
+        dimension=value.options.dimension,
+        seed=value.options.seed,
+        standardise=value.options.standardise,
+        delta_min=value.delta_min,
+        lambda_min=value.lambda_min,
+        condition=finite(value.condition),
+        exact=value.exact,
     )
 
 
@@ -258,6 +285,16 @@ def prevalence(names: Sequence[str], estimate: Estimate) -> list[out.PrevalenceO
     return rows
 
 
+def unknown(value: UnknownShare | None) -> out.UnknownShareOut | None:
+    """The share that is none of the classes."""
+    return None if value is None else out.UnknownShareOut(**vars(value))
+
+
+def fit(value: Fit | None) -> out.FitOut | None:
+    """Whether prior shift explains the batch."""
+    return None if value is None else out.FitOut(**vars(value))
+
+
 def interval(value: IntervalAnswer | None) -> out.IntervalOut | None:
     """How the intervals were found."""
     if value is None:
@@ -294,6 +331,7 @@ def diagnostics(names: Sequence[str], value: Diagnostics) -> out.DiagnosticsOut:
         gain=value.gain,
         raw=None if value.raw is None else by_class(names, value.raw),
         inadmissible=value.inadmissible,
+        radius=value.radius,
     )
 
 

@@ -18,6 +18,8 @@ from pydantic import (
 from app.access import Scope
 from app.core.learners.recipe import Learner, Missing
 from app.core.prevalence.calibration import Method
+from app.core.prevalence.matching.bandwidth import Criterion
+from app.core.prevalence.matching.version import FeatureMap
 
 NAME = r"^[a-z0-9][a-z0-9._-]{0,62}$"
 METADATA_BYTES = 16_384
@@ -142,11 +144,28 @@ class In(BaseModel):
 
 
 class ValidationIn(In):
-    """Labelled rows scored by a model that did not see them."""
+    """Labelled rows scored by a model that did not see them; with features, or of these alone."""
 
     labels: Labels
-    posteriors: Rows
+    posteriors: Rows | None = None
     columns: Labels | None = None
+    features: Matrix | None = None
+    feature_names: Annotated[Names | None, Field(min_length=1), at_most(1000)] = None
+
+
+class MatchingIn(In):
+    """How features are matched. ``bandwidth``: of the Gaussian kernel, chosen where left out.
+
+    ``criterion``: what chooses it, delta-min for shares that sum to one, lambda-min for soft ones.
+    ``dimension``: of the random features. ``feature_map``: features, or the posteriors.
+    """
+
+    bandwidth: Annotated[float | None, Field(gt=1e-6, lt=1e6)] = None
+    dimension: Annotated[int, Field(ge=2, le=10_000, multiple_of=2)] = 1000
+    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
+    standardise: bool = True
+    criterion: Criterion = "delta-min"
+    feature_map: FeatureMap = "features"
 
 
 class TrainingIn(In):
@@ -175,6 +194,7 @@ class SourceIn(In):
     outputs: Annotated[Names | None, Field(min_length=1), at_most(MOST_NAMES)] = None
     validation: ValidationIn | None = None
     training: TrainingIn | None = None
+    matching: MatchingIn | None = None
     calibration: Literal["auto", Method] | None = None
     metadata: Metadata = Field(default_factory=dict)
 
@@ -240,7 +260,8 @@ class OptionsIn(In):
     """When EM stops: mean absolute step below ``tolerance``, or ``max_iterations``.
 
     Of bayes: the Dirichlet ``prior`` (α by class, 1 by default) and the ``seed``. Of cde:
-    ``refit`` the classifier on costs, for features.
+    ``refit`` the classifier on costs, for features. ``soft``: of rffm, kmm-gaussian and acc-qp,
+    shares may sum to less than one; the rest is none of the classes.
     """
 
     tolerance: Annotated[float, Field(gt=0, le=1)] = 1e-6
@@ -248,6 +269,7 @@ class OptionsIn(In):
     prior: ByName | None = None
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
     refit: bool = False
+    soft: bool = False
 
 
 class BatchIn(In):

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.requests import Matrix, Rows
+from app.core.prevalence.matching.bandwidth import Criterion
+from app.core.prevalence.matching.version import FeatureMap
 
 
 class Out(BaseModel):
@@ -94,6 +96,27 @@ class TrainingOut(Out):
     seed: int
 
 
+class MatchingOut(Out):
+    """What features are matched with: random features of ``dimension`` at ``bandwidth``.
+
+    ``delta_min``, ``lambda_min``: how well they tell the classes apart, for hard and soft shares.
+    ``exact``: whether standardised rows are kept, which the exact kernels need.
+    """
+
+    feature_map: FeatureMap
+    feature_names: list[str]
+    rows: int
+    bandwidth: float
+    criterion: Criterion
+    dimension: int
+    seed: int
+    standardise: bool
+    delta_min: float
+    lambda_min: float
+    condition: float | None
+    exact: bool
+
+
 class VersionOut(Out):
     """A version. ``priors``: of the training data; ``source_priors``: those in use."""
 
@@ -109,6 +132,7 @@ class VersionOut(Out):
     validation: ValidationOut | None
     calibration: CalibrationOut
     methods: list[MethodOut]
+    matching: MatchingOut | None
     training: TrainingOut | None
     metadata: dict[str, Any]
     warnings: list[WarningOut]
@@ -241,7 +265,7 @@ class ShiftOut(Out):
 
 
 class DiagnosticsOut(Out):
-    """How far the numbers can be trusted."""
+    """How far the numbers can be trusted; ``radius``: of matching, a loose bound on the error."""
 
     status: str
     iterations: int | None = None
@@ -249,6 +273,30 @@ class DiagnosticsOut(Out):
     gain: float | None = None
     raw: dict[str, float] | None = None
     inadmissible: bool | None = None
+    radius: float | None = None
+
+
+class UnknownShareOut(Out):
+    """The share of the population that is none of the classes."""
+
+    estimate: float
+    lower: float | None
+    upper: float | None
+
+
+class FitOut(Out):
+    """Whether prior shift explains the batch; a small p-value: something else has changed too.
+
+    ``residual``: of ``features`` the distance of the means, of ``posteriors`` the total variation
+    between the binned ones. Drawn with ``seed``.
+    """
+
+    statistic: float
+    p_value: float
+    reference: Literal["features", "posteriors"]
+    residual: float
+    seed: int
+    replicates: int
 
 
 class EstimateOut(Out):
@@ -265,9 +313,11 @@ class EstimateOut(Out):
     observed_at: datetime | None
     segment: dict[str, str]
     prevalence: list[PrevalenceOut]
+    unknown_share: UnknownShareOut | None
     interval: IntervalOut | None
     adjustment: AdjustmentOut | None
     shift: ShiftOut | None
+    fit: FitOut | None
     diagnostics: DiagnosticsOut
     warnings: list[WarningOut]
     posteriors: Rows | None = None

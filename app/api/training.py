@@ -31,6 +31,12 @@ def training(source: SourceIn, names: tuple[str, ...], at: str) -> Training | No
         if getattr(source, other) is not None:
             message = "comes out of training; leave it out, or leave training out"
             raise InvalidInput.at(f"{at}/{other}", message)
+    if source.matching is not None:
+        message = (
+            "goes with validation.features; a version that is trained here scores features "
+            "instead. Register a version of the same rows as validation.features beside it"
+        )
+        raise InvalidInput.at(f"{at}/matching", message)
     at = f"{at}/training"
     if len(names) < 2:
         raise InvalidInput.at(at, "needs a model of at least two classes")

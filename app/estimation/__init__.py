@@ -13,12 +13,14 @@ from app.estimation.answers import (
     IntervalAnswer,
     RegionAnswer,
     ShiftAnswer,
+    UnknownShare,
 )
 from app.estimation.choice import ALIASES, METHODS, Availability, Method, availability
 from app.estimation.request import (
     Batch,
     BayesOptions,
     EmOptions,
+    FeatureBatch,
     IntervalOptions,
     OutputBatch,
     PosteriorBatch,
@@ -47,6 +49,7 @@ __all__ = [
     "Diagnostics",
     "EmOptions",
     "Estimate",
+    "FeatureBatch",
     "IntervalAnswer",
     "IntervalOptions",
     "Method",
@@ -57,6 +60,7 @@ __all__ = [
     "ShiftAnswer",
     "ShiftOptions",
     "SourceRows",
+    "UnknownShare",
     "adjust_batch",
     "adjust_intercepts",
     "availability",

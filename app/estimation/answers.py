@@ -5,6 +5,7 @@ from typing import Literal
 
 from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.covariance import Of
+from app.core.prevalence.matching.fit import Fit
 from app.core.prevalence.shift import ShiftTest
 from app.core.warnings import Warning
 from app.estimation.choice import Method
@@ -14,7 +15,11 @@ IntervalMethod = Literal["likelihood", "wald", "profile", "bootstrap", "exact-bi
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """How far the numbers can be trusted; None where a notion does not apply."""
+    """How far the numbers can be trusted; None where a notion does not apply.
+
+    ``radius``: of matching, a bound on ‖p̂ − p‖₂ that holds with probability .95 (theorem 1, with
+    p̂ for p); loose, often above 1.
+    """
 
     status: str
     iterations: int | None = None
@@ -22,6 +27,7 @@ class Diagnostics:
     gain: float | None = None
     raw: Floats | None = None
     inadmissible: bool | None = None
+    radius: float | None = None
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,8 @@ class IntervalAnswer:
     """C lower and C upper ends, and how they were found.
 
     ``likelihood``: Wald's on the log-odds away from the boundary, profile likelihood near it.
-    ``seed`` and ``replicates`` are None where nothing is drawn.
+    ``seed`` and ``replicates`` are None where nothing is drawn. ``unknown``: ends of the share that
+    is none of the classes, of soft estimates.
     """
 
     lower: Floats
@@ -80,6 +87,16 @@ class IntervalAnswer:
     of: Of
     seed: int | None = None
     replicates: int | None = None
+    unknown: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class UnknownShare:
+    """The share of a batch's population that is none of the classes; ends None without interval."""
+
+    estimate: float
+    lower: float | None
+    upper: float | None
 
 
 @dataclass(frozen=True)
@@ -88,7 +105,8 @@ class Estimate:
 
     ``labelled``: rows of known class. ``counted``: NaN for a class that no output is named after.
     ``source``: the source priors on the scale of the method. ``weighted_precision``: of em-stop,
-    per step of the trace.
+    per step of the trace. ``unknown``: of soft estimates, whose prevalence sums to one without it.
+    ``fit``: whether prior shift is a believable explanation of the batch.
     """
 
     method: Method
@@ -107,6 +125,8 @@ class Estimate:
     trace: Floats | None = None
     weighted_precision: Floats | None = None
     posteriors: Floats | None = None
+    unknown: UnknownShare | None = None
+    fit: Fit | None = None
 
 
 @dataclass(frozen=True)

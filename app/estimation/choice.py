@@ -6,10 +6,25 @@ from typing import Literal
 import numpy as np
 
 from app.core.errors import InvalidInput, MethodUnavailable
+from app.core.prevalence.matching.version import MOST_NUMBERS, MOST_ROWS
 from app.core.prevalence.source import SourceModel
-from app.estimation.request import Batch, OutputBatch, PosteriorBatch
+from app.estimation.request import Batch, FeatureBatch, OutputBatch, PosteriorBatch
 
-Method = Literal["cc", "pcc", "acc", "acc-qp", "pacc-qp", "bayes", "cde", "em", "em-stop", "mle"]
+Method = Literal[
+    "cc",
+    "pcc",
+    "acc",
+    "acc-qp",
+    "pacc-qp",
+    "bayes",
+    "cde",
+    "em",
+    "em-stop",
+    "mle",
+    "kmm-gaussian",
+    "kmm-energy",
+    "rffm",
+]
 METHODS: tuple[Method, ...] = (
     "cc",
     "pcc",
@@ -21,9 +36,13 @@ METHODS: tuple[Method, ...] = (
     "em",
     "em-stop",
     "mle",
+    "kmm-gaussian",
+    "kmm-energy",
+    "rffm",
 )
 ALIASES: dict[str, Method] = {"bbse": "acc", "bbse+": "acc-qp", "sld": "em", "emq": "em"}
-LABEL_SCALE: frozenset[Method] = frozenset({"cc", "acc", "acc-qp", "pacc-qp"})
+MATCHING: frozenset[Method] = frozenset({"kmm-gaussian", "kmm-energy", "rffm"})
+LABEL_SCALE: frozenset[Method] = frozenset({"cc", "acc", "acc-qp", "pacc-qp", *MATCHING})
 """Methods that rest on labels: their source priors are label frequencies, also where posteriors
 are used uncalibrated."""
 
@@ -40,9 +59,11 @@ def availability(model: SourceModel) -> list[Availability]:
     """What a version can do, for its page; ``reason`` is None for what is available."""
     no_outputs: Batch = OutputBatch(np.zeros(len(model.outputs)))
     no_rows: Batch = PosteriorBatch(np.zeros((0, len(model.classes))))
+    no_features: Batch = FeatureBatch(np.zeros((0, 0)))
     answers = []
     for method in METHODS:
-        reasons = [refusal(method, model, batch) for batch in (no_rows, no_outputs)]
+        kinds = (no_features, no_rows) if method in MATCHING else (no_rows, no_outputs)
+        reasons = [refusal(method, model, batch) for batch in kinds]
         answers.append(Availability(method, None if None in reasons else reasons[0]))
     return answers
 
@@ -72,6 +93,8 @@ def canonical(name: str) -> Method:
 def _automatic(model: SourceModel, batch: Batch) -> tuple[Method, str]:
     if batch.labels is not None and refusal("mle", model, batch) is None:
         return "mle", f"{np.count_nonzero(batch.labels >= 0)} rows came with labels"
+    if isinstance(batch, FeatureBatch):
+        return "rffm", "features that no classifier has scored"
     if isinstance(batch, OutputBatch):
         if model.confusion is not None:
             return "mle", "predicted outputs with a confusion matrix"
@@ -94,6 +117,10 @@ def default(model: SourceModel) -> tuple[Method, str]:
 
 def refusal(method: Method, model: SourceModel, batch: Batch) -> str | None:
     """Why this model cannot serve this method on this batch, or None."""
+    if method in MATCHING:
+        return _mismatch(method, model, batch)
+    if isinstance(batch, FeatureBatch):
+        return "it needs posteriors or predictions; features are matched: choose rffm"
     outputs = isinstance(batch, OutputBatch)
     inverts = method in ("acc", "acc-qp")
     maximises = method in ("bayes", "em", "mle")
@@ -116,4 +143,22 @@ def refusal(method: Method, model: SourceModel, batch: Batch) -> str | None:
         )
     if model.confusion is None and (inverts or (maximises and outputs)):
         return "the version has no confusion matrix; register one, or a validation set"
+    return None
+
+
+def _mismatch(method: Method, model: SourceModel, batch: Batch) -> str | None:
+    """The same for the methods that match features."""
+    matching = model.matching
+    if matching is None:
+        return "it matches features with those of labelled rows; register validation.features"
+    if matching.options.feature_map == "posteriors":
+        if not isinstance(batch, PosteriorBatch):
+            return "this version matches posteriors; send posteriors"
+    elif not isinstance(batch, FeatureBatch):
+        return "it matches features; send features"
+    if method != "rffm" and not matching.exact:
+        return (
+            f"it needs the labelled rows themselves, and more than {MOST_ROWS} rows or "
+            f"{MOST_NUMBERS} numbers are not kept; choose rffm"
+        )
     return None

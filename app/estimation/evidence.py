@@ -13,13 +13,18 @@ from app.core.prevalence.calibration import Scaling
 from app.core.prevalence.confusion import ConfusionMatrix, decision_counts
 from app.core.prevalence.covariance import OutputError, SourceError, Uncertainty
 from app.core.prevalence.likelihood import Likelihood
+from app.core.prevalence.matching.embedding import Embedded
+from app.core.prevalence.matching.exact import Kernels
+from app.core.prevalence.matching.fit import Fit, features_fit
+from app.core.prevalence.matching.kernels import Name as KernelName
+from app.core.prevalence.matching.version import Matching
 from app.core.prevalence.mle import MleResult, mle
 from app.core.prevalence.moments import moments
 from app.core.prevalence.source import SourceModel
 from app.core.warnings import Warning
 from app.estimation.answers import Adjustment
 from app.estimation.choice import LABEL_SCALE, Method
-from app.estimation.request import Batch, OutputBatch, PosteriorBatch
+from app.estimation.request import Batch, FeatureBatch, OutputBatch, PosteriorBatch
 from app.estimation.rows import SourceRows
 
 LOOSE = 0.05
@@ -34,6 +39,7 @@ class Evidence:
     batch: Batch
     source_rows: SourceRows | None = None
     _warnings: dict[str, Warning] = field(default_factory=dict)
+    _kernels: dict[KernelName, Kernels] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for warning in self.model.warnings:
@@ -78,10 +84,15 @@ class Evidence:
     @property
     def has_likelihood(self) -> bool:
         """Whether the rows have posteriors, of their own or through the confusion matrix."""
+        if isinstance(self.batch, FeatureBatch):
+            return False
         return isinstance(self.batch, PosteriorBatch) or self.model.confusion is not None
 
     def require_likelihood(self, what: str) -> None:
         """``MethodUnavailable`` where there is none."""
+        if isinstance(self.batch, FeatureBatch):
+            reason = "features that no classifier has scored have no posteriors; send posteriors"
+            raise MethodUnavailable(f"{what} of features", reason)
         if not self.has_likelihood:
             reason = "the version has no confusion matrix; register one, or send posteriors"
             raise MethodUnavailable(f"{what} of predicted outputs", reason)
@@ -197,6 +208,7 @@ class Evidence:
         """Counts of the J predicted outputs; decisions are on raw posteriors."""
         if isinstance(self.batch, OutputBatch):
             return self.batch.counts
+        assert isinstance(self.batch, PosteriorBatch)
         return decision_counts(self.batch.posteriors)
 
     @property
@@ -210,9 +222,54 @@ class Evidence:
     @property
     def counted(self) -> Floats | None:
         """Class shares by counting what was decided to be in a class; None if nothing was."""
+        if isinstance(self.batch, FeatureBatch):
+            return None
         counts = self.class_counts
         total = np.nansum(counts)
         return counts / total if total > 0 else None
+
+    @property
+    def matching(self) -> Matching:
+        """What features are matched with, where a caller made sure that there is something."""
+        assert self.model.matching is not None
+        return self.model.matching
+
+    @property
+    def matched_rows(self) -> Floats:
+        """What is matched: the features, or the raw posteriors."""
+        if isinstance(self.batch, FeatureBatch):
+            return self.batch.features
+        assert isinstance(self.batch, PosteriorBatch)
+        return self.batch.posteriors
+
+    @cached_property
+    def embedded(self) -> Embedded:
+        """The mean of the random features of the rows."""
+        return Embedded.of(self.matched_rows, self.matching.embedding)
+
+    def kernels(self, name: KernelName) -> Kernels:
+        """The rows against the labelled ones of the version, by an exact kernel."""
+        if name not in self._kernels:
+            exact = None if self.source_rows is None else self.source_rows.exact()
+            if exact is None:
+                raise MethodUnavailable(f"the exact {name} kernel", "the rows are not at hand")
+            rows = self.matching.embedding.standard.apply(self.matched_rows)
+            kernel = self.matching.kernel(name)
+            self._kernels[name] = Kernels.of(rows, exact.reference(name), kernel)
+        return self._kernels[name]
+
+    @cached_property
+    def fit(self) -> Fit | None:
+        """Whether prior shift explains the batch, by features or binned posteriors."""
+        if isinstance(self.batch, FeatureBatch):
+            source = self.model.output_priors
+            return features_fit(self.matching.embedding, self.embedded, source)
+        if not isinstance(self.batch, PosteriorBatch) or self.model.bins is None:
+            return None
+        rows = self.batch.posteriors
+        if self.batch.labels is not None:
+            rows = rows[self.batch.labels < 0]
+        return self.model.bins.fit(self.model.bins.count(rows), self.model.output_priors)
 
     def log_offsets(self, source: Floats, prevalence: Floats) -> Floats | None:
         """ln(p_k / p0_k); None where a class of zero source prior has a share."""

@@ -51,7 +51,20 @@ class OutputBatch:
         return int(self.counts.sum())
 
 
-Batch = PosteriorBatch | OutputBatch
+@dataclass(frozen=True)
+class FeatureBatch:
+    """N × d features, in the order of the version's; no classifier has scored them."""
+
+    features: Floats
+    labels: None = None
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return len(self.features)
+
+
+Batch = PosteriorBatch | OutputBatch | FeatureBatch
 
 
 @dataclass(frozen=True)
@@ -92,7 +105,10 @@ class IntervalOptions:
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of a batch. ``interval`` None: no intervals; ``refit``: of cde."""
+    """What is asked of a batch. ``interval`` None: no intervals; ``refit``: of cde.
+
+    ``soft``: shares may sum to less than one, the rest is none of the classes.
+    """
 
     method: str = "auto"
     em: EmOptions = EmOptions()
@@ -103,3 +119,4 @@ class Request:
     posteriors: bool = False
     only_if_shifted: bool = False
     refit: Refit | None = None
+    soft: bool = False

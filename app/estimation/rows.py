@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from app.core.prevalence.arrays import Floats
+from app.core.prevalence.matching.version import Exact
 from app.core.prevalence.source import ValidationSet
 
 
@@ -11,6 +12,9 @@ class SourceRows(Protocol):
 
     def validation(self) -> ValidationSet | None:
         """The labelled rows; None for a version without."""
+
+    def exact(self) -> Exact | None:
+        """The rows of features for the exact kernels; None for a version without."""
 
     def null_statistics(self, size: float, seed: int) -> Floats | None:
         """Statistics of the shift test without a shift (``two_sample.null_statistics``).

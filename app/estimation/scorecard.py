@@ -19,7 +19,7 @@ from app.core.prevalence.measures import absolute_error
 from app.core.prevalence.scorecard import Score, Scorecard
 from app.core.prevalence.source import Source, SourceModel, ValidationSet, derive
 from app.core.warnings import Warning
-from app.estimation.choice import METHODS, Method, default, refusal
+from app.estimation.choice import MATCHING, METHODS, Method, default, refusal
 from app.estimation.evidence import Evidence
 from app.estimation.request import EmOptions, PosteriorBatch, Request
 from app.estimation.solve import solve
@@ -75,6 +75,9 @@ class _Half:
     def validation(self) -> ValidationSet:
         """Some of the rows that the version was made of."""
         return self.watched
+
+    def exact(self) -> None:
+        """Features are not matched here."""
 
     def null_statistics(self, size: float, seed: int) -> None:
         """Nobody asks for a shift test here."""
@@ -134,6 +137,8 @@ def _mean(changes: list[float]) -> float | None:
 def _untried(method: Method, model: SourceModel) -> str | None:
     if method == "bayes" and len(model.classes) > 2:
         return "drawing from the posterior of more than two classes takes too long to be tried"
+    if method in MATCHING:
+        return "matching features is not tried on validation rows"
     nothing = PosteriorBatch(np.zeros((0, len(model.classes))))
     # A half's confusion matrix is of its own decisions, whatever was registered.
     own = replace(model, outputs=model.classes)

@@ -1,7 +1,7 @@
 """One solver per method, all from the same evidence."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -13,12 +13,19 @@ from app.core.prevalence.bayes import Posterior
 from app.core.prevalence.cde import cde_iterate
 from app.core.prevalence.confusion import Inversion, acc, acc_qp
 from app.core.prevalence.em import em
+from app.core.prevalence.matching.geometry import delta_min, lambda_min, radius
+from app.core.prevalence.matching.kernels import Name as KernelName
+from app.core.prevalence.matching.kernels import gram
+from app.core.prevalence.matching.match import Match, match_means
 from app.estimation.answers import Diagnostics
 from app.estimation.choice import Method
 from app.estimation.evidence import Evidence
 from app.estimation.request import OutputBatch, Request
 
 WITHOUT_LABELS: frozenset[Method] = frozenset({"cc", "acc", "acc-qp", "pacc-qp"})
+SOFT: frozenset[Method] = frozenset({"acc-qp", "kmm-gaussian", "rffm"})
+"""Methods whose shares may sum to less than one."""
+RADIUS_RISK = 0.05
 MOST_WORK = 2e10
 """Most numbers, N · C · max_iterations, that a longer EM than usual may go through."""
 MOST_TRACE = 1_000_000
@@ -35,6 +42,7 @@ class Solution:
     trace: Floats | None = None
     weighted_precision: Floats | None = None
     credible: Posterior | None = None
+    unknown: float | None = None
 
 
 def solve(evidence: Evidence, method: Method, request: Request) -> Solution:
@@ -44,7 +52,18 @@ def solve(evidence: Evidence, method: Method, request: Request) -> Solution:
             "labels-unused",
             f"{method} cannot use the labels of {evidence.labelled} rows; mle does",
         )
+    if request.soft and method not in SOFT:
+        raise InvalidInput.at("/options/soft", _hard(method))
     return _SOLVERS[method](evidence, request)
+
+
+def _hard(method: Method) -> str:
+    if method == "kmm-energy":
+        return (
+            "the energy kernel is zero at the origin, so that the unknown share would depend on "
+            "where that is; choose rffm or kmm-gaussian"
+        )
+    return f"{method} has no share that is none of the classes; choose rffm or kmm-gaussian"
 
 
 def _cc(evidence: Evidence, request: Request) -> Solution:
@@ -72,6 +91,55 @@ def _inverted(
     shares = counts / counts.sum()
     result = solver(evidence.confusion.conditional, shares, evidence.model.output_priors)
     return _checked(evidence, result)
+
+
+def _constrained(evidence: Evidence, request: Request) -> Solution:
+    found = _inverted(partial(acc_qp, soft=request.soft), evidence, request)
+    if not request.soft:
+        return found
+    evidence.warn(
+        "blind-to-the-unknown",
+        "predicted outputs always sum to one: what is none of the classes is taken for a mixture "
+        "of them, and unknown_share says nothing; match features with rffm",
+    )
+    return replace(found, unknown=1.0 - float(found.prevalence.sum()))
+
+
+def _random_features(evidence: Evidence, request: Request) -> Solution:
+    embedding, source = evidence.matching.embedding, evidence.model.output_priors
+    found = match_means(embedding.means, evidence.embedded.mean, source, request.soft)
+    return _matched(evidence, found, embedding.gram, 1.0, request.soft)
+
+
+def _kernel(name: KernelName, evidence: Evidence, request: Request) -> Solution:
+    kernels = evidence.kernels(name)
+    found = kernels.match(evidence.model.output_priors, request.soft)
+    G = gram(kernels.reference.within, kernels.reference.labels)
+    bound = 1.0 if name == "gaussian" else None
+    return _matched(evidence, found, G, bound, request.soft)
+
+
+def _matched(
+    evidence: Evidence, found: Match, G: Floats, bound: float | None, soft: bool
+) -> Solution:
+    """``bound``: the largest norm of a row's features; None where they have none."""
+    _warn_unidentified(evidence, found.unidentified)
+    if found.status != "converged":
+        message = f"the solver reports {found.status}; do not rely on this estimate"
+        evidence.warn("solver", message)
+    reach = float("inf")
+    if bound is not None:
+        sizes = evidence.matching.embedding.counts
+        separation = lambda_min(G) if soft else delta_min(G)
+        shares, size = found.prevalence, evidence.batch.size
+        reach = radius(shares, sizes, size, RADIUS_RISK, bound, separation)
+    diagnostics = Diagnostics(
+        found.status,
+        optimality_gap=found.optimality_gap,
+        radius=reach if np.isfinite(reach) else None,
+    )
+    unknown = 1.0 - float(found.prevalence.sum()) if soft else None
+    return Solution(found.prevalence, diagnostics, unknown=unknown)
 
 
 def _soft(evidence: Evidence, request: Request) -> Solution:
@@ -202,11 +270,14 @@ _SOLVERS: dict[Method, Callable[[Evidence, Request], Solution]] = {
     "cc": _cc,
     "pcc": _pcc,
     "acc": partial(_inverted, acc),
-    "acc-qp": partial(_inverted, acc_qp),
+    "acc-qp": _constrained,
     "pacc-qp": _soft,
     "bayes": _bayes,
     "cde": _cde,
     "em": _iterated,
     "em-stop": _stopped,
     "mle": _maximised,
+    "kmm-gaussian": partial(_kernel, "gaussian"),
+    "kmm-energy": partial(_kernel, "energy"),
+    "rffm": _random_features,
 }

@@ -1,6 +1,8 @@
 """Intervals: which kind suits which method."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from scipy.special import betaincinv, ndtri
@@ -13,10 +15,12 @@ from app.core.prevalence.bootstrap import Replicates
 from app.core.prevalence.covariance import SourceError, inversion_covariance
 from app.core.prevalence.intervals import likelihood_intervals
 from app.core.prevalence.likelihood import Likelihood
+from app.core.prevalence.matching.kernels import Name as KernelName
+from app.core.prevalence.matching.match import replicates as matched_replicates
 from app.core.prevalence.mle import mle
 from app.core.prevalence.soft import soft_replicates
 from app.estimation.answers import IntervalAnswer, IntervalMethod
-from app.estimation.choice import Method
+from app.estimation.choice import MATCHING, Method
 from app.estimation.evidence import Evidence
 from app.estimation.request import IntervalOptions, OutputBatch, PosteriorBatch
 from app.estimation.solve import Solution
@@ -38,8 +42,11 @@ def interval(
     found = _chosen(evidence, method, solution, options)
     if found is None:
         return None
-    p = solution.prevalence
-    return replace(found, lower=np.minimum(found.lower, p), upper=np.maximum(found.upper, p))
+    p, unknown = solution.prevalence, found.unknown
+    if unknown is not None and solution.unknown is not None:
+        unknown = min(unknown[0], solution.unknown), max(unknown[1], solution.unknown)
+    lower, upper = np.minimum(found.lower, p), np.maximum(found.upper, p)
+    return replace(found, lower=lower, upper=upper, unknown=unknown)
 
 
 def _chosen(
@@ -51,6 +58,10 @@ def _chosen(
     where few errors were counted); exact binomial for cc; Wald's for pcc; credible for bayes.
     """
     kind = options.method
+    if method in MATCHING or solution.unknown is not None:
+        if kind not in ("auto", "bootstrap"):
+            raise MethodUnavailable(f"a {kind} interval", "matching has the bootstrap")
+        return _bootstrapped(evidence, method, options, soft=solution.unknown is not None)
     if method in ("em", "mle"):
         if kind == "bootstrap" or (kind == "auto" and _few_errors_counted(evidence, options)):
             return _bootstrapped(evidence, method, options)
@@ -145,12 +156,12 @@ def _mean(evidence: Evidence, solution: Solution, options: IntervalOptions) -> I
 
 
 def _bootstrapped(
-    evidence: Evidence, method: Method, options: IntervalOptions
+    evidence: Evidence, method: Method, options: IntervalOptions, soft: bool = False
 ) -> IntervalAnswer | None:
     if options.of == "batch":
         reason = "a bootstrap is of the population; ask for wald or profile"
         raise MethodUnavailable("a bootstrap interval of the batch's own shares", reason)
-    replicates = _replicates(evidence, method, options.seed)
+    replicates = _replicates(evidence, method, options.seed, soft)
     if replicates is None:
         message = f"a bootstrap of {method} would take too long at this size; no interval is given"
         evidence.warn("no-interval", message)
@@ -167,7 +178,15 @@ def _bootstrapped(
         options.of,
         replicates.seed,
         len(replicates.shares),
+        _ends(1.0 - replicates.shares.sum(axis=1), options.level) if soft else None,
     )
+
+
+def _ends(values: Floats, level: float) -> tuple[float, float]:
+    """Percentiles of shares, without rounding beyond zero and one."""
+    tail = (1 - level) / 2
+    lower, upper = np.clip(np.quantile(values, [tail, 1 - tail]), 0.0, 1.0)
+    return float(lower), float(upper)
 
 
 def _with_profile(
@@ -187,8 +206,12 @@ def _with_profile(
     )
 
 
-def _replicates(evidence: Evidence, method: Method, seed: int) -> Replicates | None:
+def _replicates(
+    evidence: Evidence, method: Method, seed: int, soft: bool = False
+) -> Replicates | None:
     batch = evidence.batch
+    if method in MATCHING:
+        return _matched(evidence, method, seed, soft)
     if method == "cc":
         return bootstrap.counted(evidence.class_counts, seed)
     if method == "pcc":
@@ -205,9 +228,23 @@ def _replicates(evidence: Evidence, method: Method, seed: int) -> Replicates | N
         return _soft(evidence, seed)
     if evidence.confusion.counts.size > MOST_RESAMPLED:
         return None
-    many = {"acc": bootstrap.acc_many, "acc-qp": bootstrap.acc_qp_many}.get(method, _mle_many)
+    many: Callable[[Floats, Floats, Floats], Floats] = _mle_many
+    if method == "acc":
+        many = bootstrap.acc_many
+    elif method == "acc-qp":
+        many = partial(bootstrap.acc_qp_many, soft=soft)
     priors = evidence.model.output_priors
     return bootstrap.inverted(many, evidence.confusion, evidence.output_counts, priors, seed)
+
+
+def _matched(evidence: Evidence, method: Method, seed: int, soft: bool) -> Replicates | None:
+    source = evidence.model.output_priors
+    if method != "rffm":
+        name: KernelName = "gaussian" if method == "kmm-gaussian" else "energy"
+        return evidence.kernels(name).replicates(source, soft, seed)
+    if evidence.matching.embedding.spread is None:
+        return None
+    return matched_replicates(evidence.matching.embedding, evidence.embedded, source, soft, seed)
 
 
 def _soft(evidence: Evidence, seed: int) -> Replicates | None:

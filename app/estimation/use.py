@@ -15,15 +15,25 @@ from app.core.prevalence.false_alarms import raw_false_alarm_rate
 from app.core.prevalence.likelihood import Likelihood
 from app.core.prevalence.shift import Reference, ShiftTest, likelihood_ratio_test, replaced
 from app.core.prevalence.source import SourceModel
-from app.estimation.answers import AdjustedModel, AdjustedRows, Estimate, RegionAnswer, ShiftAnswer
+from app.estimation.answers import (
+    AdjustedModel,
+    AdjustedRows,
+    Estimate,
+    IntervalAnswer,
+    RegionAnswer,
+    ShiftAnswer,
+    UnknownShare,
+)
 from app.estimation.choice import choose
 from app.estimation.evidence import Evidence
-from app.estimation.request import Batch, PosteriorBatch, Request
+from app.estimation.request import Batch, FeatureBatch, PosteriorBatch, Request
 from app.estimation.rows import SourceRows
-from app.estimation.solve import solve
+from app.estimation.solve import Solution, solve
 from app.estimation.spread import interval
 
 SMALL_BATCH = 100
+NOT_PRIOR_SHIFT = 0.01
+"""p-value of the fit below which prior shift is no believable explanation."""
 
 
 def estimate(
@@ -36,8 +46,15 @@ def estimate(
     p, source = solution.prevalence, evidence.source_of(method)
     shift = _shift(evidence, p, source, request, rows) if evidence.has_likelihood else None
     if shift is None:
-        evidence.warn("no-shift-test", "predicted outputs need a confusion matrix for a shift test")
+        _warn_untested(evidence)
     _advise(evidence, shift)
+    fit = evidence.fit
+    if fit is not None and fit.p_value < NOT_PRIOR_SHIFT:
+        evidence.warn(
+            "not-prior-shift",
+            f"no class shares explain this batch (p = {fit.p_value:.2g}): something else than them "
+            "has changed, a new kind of case, say; doubt every share",
+        )
     if request.trace and solution.trace is None:
         message = f"{method} does not iterate from the source priors; em has a trace"
         evidence.warn("no-trace", message)
@@ -60,8 +77,25 @@ def estimate(
         posteriors=evidence.adjusted(source, p) if request.posteriors else None,
         trace=solution.trace if request.trace else None,
         weighted_precision=solution.weighted_precision if request.trace else None,
+        unknown=_unknown(solution, spread),
+        fit=fit,
         warnings=evidence.said,
     )
+
+
+def _unknown(solution: Solution, spread: IntervalAnswer | None) -> UnknownShare | None:
+    if solution.unknown is None:
+        return None
+    ends = (None, None) if spread is None or spread.unknown is None else spread.unknown
+    return UnknownShare(max(solution.unknown, 0.0), *ends)
+
+
+def _warn_untested(evidence: Evidence) -> None:
+    if isinstance(evidence.batch, FeatureBatch):
+        message = "features that no classifier has scored have no shift test; send posteriors"
+    else:
+        message = "predicted outputs need a confusion matrix for a shift test"
+    evidence.warn("no-shift-test", message)
 
 
 def adjust_batch(
@@ -83,7 +117,7 @@ def adjust_batch(
     method = None
     if target is None:
         method, _ = choose(model, batch, request.method)
-        target = solve(evidence, method, request).prevalence
+        target = _known(solve(evidence, method, request).prevalence)
     source = evidence.source_of(method)
     if request.only_if_shifted and not _shift(evidence, target, source, request, rows).detected:
         evidence.warn("little-shift", "no shift was detected; posteriors keep the source priors")
@@ -96,6 +130,15 @@ def adjust_batch(
         if len(model.classes) == 2 and weights is not None:
             threshold = score_threshold(costs, model.calibration, weights)
     return AdjustedRows(adjusted, source, target, method, evidence.said, decided, threshold)
+
+
+def _known(shares: Floats) -> Floats:
+    """Shares among the classes, of soft ones too."""
+    total = float(shares.sum())
+    if total <= 0:
+        reason = "the batch holds nothing of the classes"
+        raise MethodUnavailable("adjusting posteriors to this estimate", reason)
+    return shares if abs(total - 1) < 1e-9 else np.asarray(shares / total)
 
 
 def adjust_intercepts(
@@ -113,7 +156,8 @@ def adjust_intercepts(
         assert batch is not None
         evidence = Evidence(model, batch)
         method, _ = choose(model, batch, request.method)
-        target, source = solve(evidence, method, request).prevalence, evidence.source_of(method)
+        target = _known(solve(evidence, method, request).prevalence)
+        source = evidence.source_of(method)
         said = evidence.said
     if gains_from_nothing(source, target) or (target == 0).any():
         reason = "a class with a share of zero, in the source or in the target, has no intercept"

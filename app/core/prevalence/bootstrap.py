@@ -75,12 +75,12 @@ def acc_many(conditional: Floats, shares: Floats, source: Floats) -> Floats:
     return np.where(totals > NOTHING, clipped / np.maximum(totals, NOTHING), source)
 
 
-def acc_qp_many(conditional: Floats, shares: Floats, source: Floats) -> Floats:
+def acc_qp_many(conditional: Floats, shares: Floats, source: Floats, soft: bool = False) -> Floats:
     """``acc_qp`` of B problems, B × C; M is B × J × C, v is B × J."""
     found = np.empty((len(shares), len(source)))
     for b, (M, v) in enumerate(zip(conditional, shares, strict=True)):
         budget.check()
-        found[b] = acc_qp(M, v, source).prevalence
+        found[b] = acc_qp(M, v, source, soft).prevalence
     return found
 
 

@@ -1,12 +1,14 @@
 """The source model: what is known of the classifier, and what follows from it."""
 
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.core.errors import InvalidInput
 from app.core.prevalence.arrays import Codes, Floats
+from app.core.prevalence.binned import Bins
 from app.core.prevalence.calibration import (
     FAMILIES,
     Calibration,
@@ -22,6 +24,7 @@ from app.core.prevalence.calibration import (
 from app.core.prevalence.calibration.report import BEYOND
 from app.core.prevalence.confusion import ConfusionMatrix, decisions
 from app.core.prevalence.false_alarms import second_moment
+from app.core.prevalence.matching.version import Matching, Options, ReferenceRows
 from app.core.prevalence.nuisance import nuisance_covariance
 from app.core.prevalence.scorecard import Scorecard
 from app.core.prevalence.shift import upper_tail
@@ -48,7 +51,8 @@ class ValidationSet:
 class Source:
     """A source model as registered, checked: every array in the order of ``classes``.
 
-    At least one of ``class_counts``, ``priors``, ``confusion`` and ``validation`` is there.
+    At least one of ``class_counts``, ``priors``, ``confusion``, ``validation`` and ``reference``
+    is there, which holds labelled rows of features (of posteriors, where these are matched).
     ``outputs`` names the columns of ``confusion``. ``calibration`` auto: the best by
     cross-validated log-loss. ``notes``: what was done to it on its way.
     """
@@ -60,6 +64,8 @@ class Source:
     outputs: tuple[str, ...] = ()
     validation: ValidationSet | None = None
     calibration: Method | Literal["auto"] = "bcts"
+    reference: ReferenceRows | None = None
+    matching: Options = field(default_factory=Options)
     notes: tuple[Warning, ...] = ()
 
 
@@ -74,7 +80,8 @@ class SourceModel:
     ``second_moment``: mean (g − f)(g − f)ᵀ over the validation rows, f the label frequency.
     ``nuisance``: covariance of the calibration and of ``priors`` (see ``nuisance``). ``soft``:
     mean calibrated posteriors by class, C × C (see ``soft``). ``report``: what calibration did.
-    ``scorecard``: what the methods are worth, if that was tried.
+    ``scorecard``: what the methods are worth, if that was tried. ``matching``: what features are
+    matched with; ``bins``: what the posteriors of a batch are compared with.
     """
 
     classes: tuple[str, ...]
@@ -92,6 +99,8 @@ class SourceModel:
     soft: Floats | None = None
     report: Report | None = None
     scorecard: Scorecard | None = None
+    matching: Matching | None = None
+    bins: Bins | None = None
     warnings: tuple[Warning, ...] = field(default=())
 
     @property
@@ -113,14 +122,33 @@ def derive(source: Source, reporting: bool = True) -> SourceModel:
     ``reporting``: fit the calibration across folds too, to tell what it did; without, there is no
     report, nor the doubts that come of it.
     """
+    reference = source.reference
+    if reference is not None:
+        counts = np.bincount(reference.labels, minlength=len(source.classes))
+        _require_every_class(source.classes, counts)
     if source.validation is None:
-        return _without_validation(source)
-    return _with_validation(source, source.validation, reporting)
+        model = _without_validation(source)
+    else:
+        model = _with_validation(source, source.validation, reporting)
+    if reference is None:
+        return model
+    matching = Matching.of(reference, len(source.classes), source.matching)
+    return replace(model, matching=matching)
+
+
+def _require_every_class(classes: tuple[str, ...], label_counts: NDArray[Any]) -> None:
+    if (label_counts == 0).any():
+        names = [classes[k] for k in np.flatnonzero(label_counts == 0)]
+        message = f"no row is labelled {', '.join(names)}; every class needs at least one"
+        raise InvalidInput.at("/validation/labels", message)
 
 
 def _without_validation(source: Source) -> SourceModel:
     warnings = [*source.notes, *_confusion_warnings(source.confusion, source.outputs)]
     stated = _stated_priors(source)
+    if stated is None and source.reference is not None and source.confusion is None:
+        labels = source.reference.labels
+        stated = _shares(np.bincount(labels, minlength=len(source.classes)).astype(np.float64))
     if stated is None:
         if source.confusion is None:
             message = "needs class_counts, priors, a confusion_matrix or a validation set"
@@ -143,10 +171,7 @@ def _without_validation(source: Source) -> SourceModel:
 def _with_validation(source: Source, validation: ValidationSet, reporting: bool) -> SourceModel:
     classes = len(source.classes)
     label_counts = np.bincount(validation.labels, minlength=classes).astype(np.float64)
-    if (label_counts == 0).any():
-        names = [source.classes[k] for k in np.flatnonzero(label_counts == 0)]
-        message = f"no row is labelled {', '.join(names)}; every class needs at least one"
-        raise InvalidInput.at("/validation/labels", message)
+    _require_every_class(source.classes, label_counts)
     frequency = _shares(label_counts)
     confusion = source.confusion or ConfusionMatrix.of_decisions(
         validation.labels, decisions(validation.posteriors), classes
@@ -181,6 +206,7 @@ def _with_validation(source: Source, validation: ValidationSet, reporting: bool)
             calibrated.calibration.apply(validation.posteriors), validation.labels
         ),
         report=calibrated.report,
+        bins=Bins.of(validation.posteriors, validation.labels),
         warnings=tuple(warnings),
     )
 

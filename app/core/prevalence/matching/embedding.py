@@ -18,6 +18,7 @@ DIRECTIONS = 64
 """Principal directions beside the span of the means."""
 MOST_SPREAD = 1 << 21
 """Most numbers, C · K², of the covariances; a version of more classes has none."""
+FEWEST_TO_PART = 20
 MOST_ROWS = 8192
 """Rows, about evenly from the classes, from which covariances are found."""
 
@@ -50,9 +51,10 @@ class Embedding:
             picked = sample(labels, classes, MOST_ROWS, 0)
             few = labels[picked]
             features = map.apply(standard.apply(rows[picked])).astype(np.float64)
-            axes = _axes(features - means[few], means, width - classes)
-            inside = features @ axes
-            spread = _spread([inside[few == k] for k in range(classes)])
+            first, second = _apart(few)
+            axes = _axes((features - means[few])[first], means, width - classes)
+            inside = features[second] @ axes
+            spread = _spread([inside[few[second] == k] for k in range(classes)])
         return cls(standard, map, counts, means, axes, spread)
 
     @cached_property
@@ -109,6 +111,22 @@ def _axes(within: Floats, means: Floats, directions: int) -> Floats:
         block = rest.T @ (rest @ np.linalg.qr(block)[0])
     block = np.linalg.qr(block)[0]
     return np.linalg.qr(np.hstack([span, block - span @ (span.T @ block)]))[0]
+
+
+def _apart(labels: Codes) -> tuple[Codes, Codes]:
+    """Positions from which to take directions, and others from which to take the spread in them.
+
+    Rows spread more along directions that were chosen by them than others do. Rows of classes too
+    small for that are in both.
+    """
+    first, second = [], []
+    for k in np.unique(labels):
+        own = np.flatnonzero(labels == k)
+        apart = len(own) >= FEWEST_TO_PART
+        chosen = np.arange(len(own)) % 4 == 0
+        first.append(own[chosen] if apart else own)
+        second.append(own[~chosen] if apart else own)
+    return np.concatenate(first), np.concatenate(second)
 
 
 def _spread(groups: list[Floats]) -> Floats:

@@ -1,0 +1,123 @@
+"""Features to match: of labelled rows at registration, and of batches."""
+
+from typing import Any
+
+import numpy as np
+
+from app.api.requests import BatchIn, MatchingIn, ValidationIn
+from app.api.wire import json
+from app.api.wire.frame import Frame
+from app.api.wire.table import table
+from app.core.errors import Faults, InvalidInput
+from app.core.prevalence.arrays import Codes
+from app.core.prevalence.matching.version import Options, ReferenceRows
+from app.core.prevalence.source import SourceModel, ValidationSet
+from app.estimation.choice import MATCHING
+from app.estimation.request import FeatureBatch
+
+MOST_COLUMNS = 1000
+MOST_NUMBERS = 20_000_000
+"""Classes × dimension, and dimension × features."""
+
+
+def reference(given: ValidationIn, labels: Codes, at: str) -> ReferenceRows | None:
+    """The labelled rows of features, where there are some."""
+    if given.features is None:
+        if given.feature_names is not None:
+            raise InvalidInput.at(f"{at}/feature_names", "names features, which are missing")
+        return None
+    names = _names(given, at)
+    rows = table(given.features, names, {}, False, False, f"{at}/features")
+    if len(rows) != len(labels):
+        message = f"has {len(rows)} rows for {len(labels)} labels"
+        raise InvalidInput.at(f"{at}/features", message)
+    return ReferenceRows(labels, rows, names)
+
+
+def _names(given: ValidationIn, at: str) -> tuple[str, ...]:
+    """The names given, or x0, x1, … for as many columns as the first row has."""
+    rows: Any = given.features
+    first = rows[0] if isinstance(rows, list | np.ndarray) and len(rows) else None
+    width = len(first) if isinstance(first, list | np.ndarray) else 1
+    if not 0 < width <= MOST_COLUMNS:
+        message = f"has {width} columns; send 1 to {MOST_COLUMNS}"
+        raise InvalidInput.at(f"{at}/features", message)
+    if given.feature_names is None:
+        return tuple(f"x{j}" for j in range(width))
+    faults, seen = Faults(), set[str]()
+    for position, name in enumerate(given.feature_names):
+        if name in seen:
+            faults.add(f"{at}/feature_names/{position}", f"repeats {json.shown(name)}")
+        seen.add(name)
+    faults.raise_if_any()
+    return tuple(given.feature_names)
+
+
+def options(
+    given: MatchingIn | None,
+    found: ReferenceRows | None,
+    validation: ValidationSet | None,
+    names: tuple[str, ...],
+    at: str,
+) -> tuple[ReferenceRows | None, Options]:
+    """What is matched, and how; the posteriors of the validation set where these are asked for."""
+    asked = Options() if given is None else Options(**given.model_dump())
+    at = f"{at}/matching"
+    if asked.feature_map == "posteriors":
+        if found is not None:
+            message = "matches posteriors; leave validation.features out, or match features"
+            raise InvalidInput.at(f"{at}/feature_map", message)
+        if validation is None:
+            message = "matches the posteriors of a validation set; register one"
+            raise InvalidInput.at(f"{at}/feature_map", message)
+        found = ReferenceRows(validation.labels, validation.posteriors, names)
+    if found is None:
+        if given is not None:
+            raise InvalidInput.at(at, "matches features; register validation.features")
+        return None, asked
+    for what, other in ((f"{len(names)} classes", len(names)), ("the features", len(found.names))):
+        if asked.dimension * other > MOST_NUMBERS:
+            message = f"is too large for {what}; at most {MOST_NUMBERS // other} is allowed"
+            raise InvalidInput.at(f"{at}/dimension", message)
+    return found, asked
+
+
+def takes_features(model: SourceModel) -> bool:
+    """Whether features sent to this version are matched, not scored."""
+    return model.matching is not None and model.matching.options.feature_map == "features"
+
+
+def listed(given: BatchIn, model: SourceModel) -> FeatureBatch:
+    """Rows of features, in the order of ``columns`` where given."""
+    assert model.matching is not None
+    known = model.matching.names
+    order = json.column_order(given.columns, known, "/columns")
+    rows = table(given.features, known, {}, False, False, "/features")
+    return FeatureBatch(rows if order is None else np.ascontiguousarray(rows[:, order]))
+
+
+def wants(given: BatchIn, model: SourceModel, frame: Frame) -> bool:
+    """Whether the features of a table are meant: asked for, or all that there is."""
+    if not takes_features(model) or model.matching is None or not frame.has(model.matching.names):
+        return False
+    return getattr(given, "method", "auto") in MATCHING or not frame.has(model.classes)
+
+
+def framed(model: SourceModel, frame: Frame) -> FeatureBatch:
+    """The columns of a table that are features."""
+    assert model.matching is not None
+    names = model.matching.names
+    values = frame.numbers(names)
+    require_finite(values, "")
+    return FeatureBatch(table(values, names, {}, False, False, ""))
+
+
+def require_finite(values: Any, at: str) -> None:
+    """Refuse rows of an array with NaN or an infinity, which only binary formats bring."""
+    if not isinstance(values, np.ndarray):
+        return
+    faults = Faults()
+    for row in np.flatnonzero(~np.isfinite(values).all(axis=1)):
+        message = "holds a NaN or an infinity; send finite numbers"
+        faults.add(f"{at}/{row}", message, int(row))
+    faults.raise_if_any()
