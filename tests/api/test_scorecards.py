@@ -4,7 +4,7 @@ import httpx
 import numpy as np
 import pytest
 
-from app.estimation.choice import METHODS
+from app.estimation.choice import MATCHING, METHODS
 from tests.api.sources import COUNTED, register, scores, validation
 
 
@@ -16,6 +16,9 @@ def test_every_method_is_tried_or_says_why_not(lasting: httpx.Client) -> None:
     assert card["rows"] == 2000
     assert card["batches"] == 40
     for row in card["methods"]:
+        if row["name"] in MATCHING:
+            assert "not tried" in row["reason"]
+            continue
         assert row["reason"] is None
         assert {(b["size"], b["priors"]) for b in row["batches"]} == {
             (size, priors) for size in (100, 1000) for priors in ("uniform", "normalised-uniform")
@@ -45,7 +48,7 @@ def test_auto_follows_the_evidence(lasting: httpx.Client) -> None:
     calibrated = register(lasting, "mended", {"validation": given})
     mended = lasting.get(f"{calibrated}/scorecard").json()
     assert mended["chosen"] == "mle"
-    assert min(errors.values()) > 0.9 * next(
+    assert min(error for error in errors.values() if error is not None) > 0.9 * next(
         row["mean_absolute_error"] for row in mended["methods"] if row["name"] == "mle"
     )
 
