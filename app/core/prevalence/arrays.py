@@ -73,6 +73,43 @@ def _faults(values: Floats, pointer: str) -> InvalidInput:
     return InvalidInput(shown, len(wrong))
 
 
+def row_sums(rows: Floats) -> Floats:
+    """Sum of each row, n values; a product, since a loop over few numbers is slow."""
+    sums: Floats = rows @ np.ones(rows.shape[1])
+    return sums
+
+
+def row_maxima(rows: Floats) -> Floats:
+    """The largest number of each row, n values."""
+    if rows.shape[1] > NARROW:
+        return np.asarray(rows.max(axis=1))
+    largest = rows[:, 0].copy()
+    for column in rows.T[1:]:
+        np.maximum(largest, column, out=largest)
+    return largest
+
+
+def row_argmax(rows: Floats) -> Codes:
+    """Where the largest number of each row is, the first of equal ones; n codes."""
+    if rows.shape[1] > NARROW:
+        return np.asarray(np.argmax(rows, axis=1))
+    codes, largest = np.zeros(len(rows), np.intp), rows[:, 0].copy()
+    for k, column in enumerate(rows.T[1:], 1):
+        higher = column > largest
+        codes[higher] = k
+        np.maximum(largest, column, out=largest)
+    return codes
+
+
+def subtract_rows(rows: Floats, by: Floats) -> None:
+    """Take its number of ``by`` from each of the n × C ``rows``, in place."""
+    if rows.shape[1] > NARROW:
+        rows -= by[:, None]
+        return
+    for column in rows.T:
+        column -= by
+
+
 def divide_rows(rows: Floats, by: Floats, out: Floats) -> None:
     """N × C ``rows``, each divided by its number of ``by``, into ``out``.
 

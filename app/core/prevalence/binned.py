@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.core.prevalence.arrays import Codes, Floats
+from app.core.prevalence.arrays import Codes, Floats, row_argmax, row_maxima
 from app.core.prevalence.matching.fit import REPLICATES, Fit
 from app.core.prevalence.matching.many import least_squares_many
 
@@ -55,7 +55,7 @@ class Bins:
 
     def count(self, posteriors: Floats) -> Floats:
         """Counts of the rows of a batch by bin."""
-        cells = _cells(posteriors.argmax(axis=1), posteriors.max(axis=1), self.edges)
+        cells = _cells(row_argmax(posteriors), row_maxima(posteriors), self.edges)
         return np.bincount(cells, minlength=self.counts.shape[1]).astype(np.float64)
 
     def fit(

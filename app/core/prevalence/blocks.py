@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core import budget
-from app.core.prevalence.arrays import Codes, Floats
+from app.core.prevalence.arrays import Codes, Floats, row_sums
 from app.core.prevalence.calibration import Calibration
 
 AnyFloats = NDArray[np.floating[Any]]
@@ -151,7 +151,7 @@ def with_labels(rows: Floats, labels: Codes) -> Floats:
 
 
 def _tidied(block: Floats, weights: Floats | None) -> Block:
-    mass = block.sum(axis=1)
+    mass = row_sums(block)
     useful = mass > 0
     if weights is not None:
         useful &= weights > 0

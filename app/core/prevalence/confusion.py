@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.core.prevalence import simplex
-from app.core.prevalence.arrays import Codes, Floats
+from app.core.prevalence.arrays import Codes, Floats, row_argmax
 from app.core.prevalence.simplex import Factors, Status
 
 NOTHING = 1e-9
@@ -64,8 +64,7 @@ class Inversion:
 
 def decisions(posteriors: Floats) -> Codes:
     """Position of the largest posterior of each row, the first on ties; N codes."""
-    codes: Codes = np.argmax(posteriors, axis=1)
-    return codes
+    return row_argmax(posteriors)
 
 
 def decision_counts(posteriors: Floats) -> Floats:

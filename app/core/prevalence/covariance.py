@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from app.core.prevalence.arrays import Floats, Mask
+from app.core.prevalence.arrays import Floats, Mask, divide_rows, row_sums
 from app.core.prevalence.calibration import Calibration, Scaling, log_scores
 from app.core.prevalence.confusion import ConfusionMatrix
 from app.core.prevalence.likelihood import Likelihood
@@ -206,11 +206,13 @@ def _scale_effect(likelihood: Likelihood, p: Floats, scale: float, bias: Floats)
     total = np.zeros(len(known))
     for block, weights in likelihood.informative:
         adjusted = block * x
-        adjusted /= adjusted.sum(axis=1, keepdims=True)
+        divide_rows(adjusted, row_sums(adjusted), adjusted)
         scores = np.log(np.maximum(block, TINY)) + shift
-        scores -= np.einsum("ik,ik->i", adjusted, scores)[:, None]
+        mean = np.einsum("ik,ik->i", adjusted, scores)
+        # Σ_i q_ik (z_ik − mean_i), without a difference for each entry.
         scores *= adjusted
-        total += scores.sum(axis=0) if weights is None else weights @ scores
+        ones = np.ones(len(block)) if weights is None else weights
+        total += ones @ scores - (ones * mean) @ adjusted
     effect[known, 0] = total / (likelihood.size * scale)
     return effect
 
@@ -223,8 +225,8 @@ def _scale_effects(likelihood: Likelihood, p: Floats, calibration: Scaling) -> F
     raw = likelihood.blocks.uncalibrated()
     for (block, weights), (rows, _) in zip(likelihood.blocks, raw, strict=True):
         adjusted = block * x
-        mass = adjusted.sum(axis=1, keepdims=True)
-        np.divide(adjusted, mass, out=adjusted, where=mass > 0)
+        mass = row_sums(adjusted)
+        divide_rows(adjusted, np.where(mass > 0, mass, 1.0), adjusted)
         scores = log_scores(rows, calibration.floor)
         scores *= adjusted
         if weights is not None:

@@ -5,7 +5,14 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from app.core.prevalence.arrays import Floats, Mask
+from app.core.prevalence.arrays import (
+    Floats,
+    Mask,
+    divide_rows,
+    row_maxima,
+    row_sums,
+    subtract_rows,
+)
 
 Method = Literal[
     "none",
@@ -108,7 +115,7 @@ class Scaling:
         logs *= self.scale
         largest = float(self.scale.max()) * np.log(posteriors.shape[1])
         if largest > SAFE_EXPONENT or float(self.scale.min()) < 0:
-            logs -= logs.max(axis=1, keepdims=True)
+            subtract_rows(logs, row_maxima(logs))
         np.exp(logs, out=logs)
         return logs
 
@@ -171,7 +178,7 @@ class Isotonic:
         """Calibrated posteriors, N × C."""
         curves = zip(posteriors.T, self.knots, self.values, strict=True)
         rows = np.column_stack([np.interp(g, x, y) for g, x, y in curves])
-        rows /= rows.sum(axis=1, keepdims=True)
+        divide_rows(rows, row_sums(rows), rows)
         return rows
 
     def powers(self, posteriors: Floats) -> Floats:
@@ -200,7 +207,7 @@ def floor_of(posteriors: Floats) -> float:
 
 
 def _softmax(logits: Floats) -> Floats:
-    logits -= logits.max(axis=1, keepdims=True)
+    subtract_rows(logits, row_maxima(logits))
     np.exp(logits, out=logits)
-    logits /= logits.sum(axis=1, keepdims=True)
+    divide_rows(logits, row_sums(logits), logits)
     return logits

@@ -12,7 +12,14 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from app.core import budget
-from app.core.prevalence.arrays import Codes, Floats
+from app.core.prevalence.arrays import (
+    Codes,
+    Floats,
+    divide_rows,
+    row_maxima,
+    row_sums,
+    subtract_rows,
+)
 from app.core.prevalence.calibration.maps import Method, Scaling, floor_of, log_scores
 
 MAX_ITERATIONS = 100
@@ -124,11 +131,11 @@ class Problem:
         scale, bias = self.split(theta)
         logits = self.scores * scale
         logits += bias
-        top = logits.max(axis=1)
-        logits -= top[:, None]
+        top = row_maxima(logits)
+        subtract_rows(logits, top)
         fitted = np.exp(logits)
-        total = fitted.sum(axis=1)
-        fitted /= total[:, None]
+        total = row_sums(fitted)
+        divide_rows(fitted, total, fitted)
         normaliser = float(self.share @ (top + np.log(total)))
         targets = float((scale * self.scored).sum() + bias @ self.frequency)
         return normaliser - targets, fitted
