@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 export OPENBLAS_NUM_THREADS ?= 1
 export PRIORSHIFT_DATABASE_URL ?= sqlite:///var/priorshift.db
 
-.PHONY: demo run test lint format fuzz-api fuzz-bodies fuzz-likelihood soak clean
+.PHONY: demo run test lint format bench fuzz-api fuzz-bodies fuzz-likelihood soak clean
 
 demo: $(VENV)/installed
 	$(BIN)/priorshift demo
@@ -31,6 +31,9 @@ $(VENV)/installed: requirements.lock requirements-dev.lock pyproject.toml client
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e clients/python
 	touch $@
+
+bench: $(VENV)/installed
+	$(BIN)/python -m benchmarks.random_features
 
 fuzz-api: $(VENV)/installed
 	$(BIN)/python -m benchmarks.fuzz_api
