@@ -4,6 +4,7 @@ import httpx
 import numpy as np
 import pytest
 
+from app.estimation.choice import MATCHING
 from tests.api.sources import CLASSES, COUNTED, register, scores, validation
 
 
@@ -87,7 +88,8 @@ class TestContent:
         assert shown["calibration"]["method"] == "bcts"
         assert 0.5 < shown["calibration"]["scale"] < 1.5
         assert sum(shown["calibration"]["bias"].values()) == pytest.approx(0, abs=1e-12)
-        assert all(method["available"] for method in shown["methods"])
+        missing = {method["name"] for method in shown["methods"] if not method["available"]}
+        assert missing == MATCHING
         assert shown["warnings"] == []
 
     def test_priors_alone_say_what_more_would_unlock(self, client: httpx.Client) -> None:

@@ -72,6 +72,8 @@ def least_squares(M: Floats, v: Floats, centre: Floats, soft: bool = False) -> S
 def rooted(G: Floats, q: Floats) -> tuple[Floats, Floats]:
     """M (at most C × C) and v with MᵀM = G and Mᵀv = q, for a positive semidefinite G."""
     values, vectors = np.linalg.eigh(G)
+    if values[-1] <= 0:
+        return np.zeros((1, len(q))), np.zeros(1)
     seen = values > LOST * values[-1]
     root = np.sqrt(values[seen])
     directions = vectors[:, seen].T

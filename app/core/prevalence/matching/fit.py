@@ -58,7 +58,8 @@ def _off_the_boundary(embedding: Embedding, size: int, shares: Floats) -> Floats
     covariance = _mixed(embedding, shares) / size
     covariance += np.einsum("c,ckl->kl", shares**2 / embedding.counts, embedding.spread)
     inverse = np.linalg.pinv(embedding.columns)
-    errors = np.sqrt(np.einsum("ck,kl,cl->c", inverse, covariance, inverse))
+    variances = np.einsum("ck,kl,cl->c", inverse, covariance, inverse)
+    errors = np.sqrt(np.maximum(variances, 0.0))
     kept = np.where(shares < errors, 0.0, shares)
     total = kept.sum()
     return np.asarray(kept / total) if total > 0 else shares
