@@ -1,5 +1,7 @@
 import threading
+from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
@@ -7,6 +9,7 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from sqlalchemy.engine import make_url
 
 from models_store import schema
 from models_store.engine import WRITING, connect
@@ -34,8 +37,25 @@ def test_down_and_up_again(database_url: str) -> None:
     engine.dispose()
 
 
-def test_concurrent_migrations_of_an_empty_database(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'new.db'}"
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """An empty database of each kind."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'new.db'}"
+        return
+    server: str = request.getfixturevalue("postgresql")
+    name = f"empty{uuid4().hex}"
+    engine = connect(server).execution_options(isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name}")
+    yield make_url(server).set(database=name).render_as_string(hide_password=False)
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"DROP DATABASE {name}")
+    engine.dispose()
+
+
+def test_concurrent_migrations_of_an_empty_database(empty: str) -> None:
+    url = empty
     failures: list[Exception] = []
 
     def run() -> None:
@@ -47,7 +67,7 @@ def test_concurrent_migrations_of_an_empty_database(tmp_path: Path) -> None:
         finally:
             engine.dispose()
 
-    threads = [threading.Thread(target=run) for _ in range(2)]
+    threads = [threading.Thread(target=run) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
