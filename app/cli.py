@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -60,7 +61,8 @@ def _several(
         raise ValueError(f"{host}:{port}: {error.strerror or error}") from None
     descriptor = bound.fileno()
     command = workers.command(host, port, log_level, descriptor, anonymous)
-    return workers.Workers(command, count, descriptor).run()
+    with TemporaryDirectory(prefix="priorshift-metrics") as folder:
+        return workers.Workers(command, count, descriptor, Path(folder)).run()
 
 
 def _loopback(host: str) -> bool:

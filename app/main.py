@@ -27,6 +27,7 @@ from app.api.once import Twins
 from app.api.pool import Pool
 from app.housekeeping import Housekeeping
 from app.logs import log
+from app.metrics import Metrics
 from app.release import RELEASE
 from app.settings import Settings
 from app.training.process import Trainer
@@ -45,6 +46,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     trainer = Trainer(settings.training_seconds, settings.training_wait_seconds)
     learners = Learners(store, trainer, settings.version_cache_bytes)
 
+    metrics = Metrics()
     housekeeping = Housekeeping(store, settings.retain_estimates_days)
 
     @asynccontextmanager
@@ -69,7 +71,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     gate = Gate(store, settings)
     app.state.settings = settings
     app.state.gate = gate
-    app.state.pool = Pool(settings)
+    app.state.metrics = metrics
+    app.state.pool = Pool(settings, metrics)
     app.state.twins = Twins()
     app.state.store = store
     app.state.nulls = Nulls(store)
@@ -84,5 +87,5 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         app.include_router(module.router)
         routes.extend(module.router.routes)
     app.add_middleware(rules.Door, routes=rules.check(routes), gate=gate)
-    envelope.install(app, settings.cors_origins)
+    envelope.install(app, settings.cors_origins, metrics)
     return app

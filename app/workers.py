@@ -11,8 +11,10 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import FrameType
 
+from app import metrics
 from app.logs import log
 from app.server import STARTUP_FAILURE
 
@@ -36,6 +38,7 @@ class Workers:
     command: Sequence[str]
     count: int
     descriptor: int
+    metrics: Path
     _running: dict[int, "subprocess.Popen[bytes]"] = field(default_factory=dict)
     _stopping: bool = False
 
@@ -51,6 +54,7 @@ class Workers:
             if self._running.pop(pid, None) is None:
                 continue
             status = os.waitstatus_to_exitcode(code)
+            metrics.forget(self.metrics, pid)
             if status == STARTUP_FAILURE:
                 self._stop()
             if not self._stopping:
@@ -62,7 +66,10 @@ class Workers:
     def _start(self) -> None:
         if self._stopping:
             return
-        process = subprocess.Popen(self.command, pass_fds=[self.descriptor])  # noqa: S603
+        environment = {**os.environ, metrics.FOLDER: str(self.metrics)}
+        process = subprocess.Popen(  # noqa: S603
+            self.command, pass_fds=[self.descriptor], env=environment
+        )
         self._running[process.pid] = process
 
     def _stop(self, sig: int = signal.SIGTERM, frame: FrameType | None = None) -> None:

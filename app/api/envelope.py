@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.api import browsers, problems
 from app.api.compression import Compression
 from app.logs import log
+from app.metrics import Metrics
 
 REQUEST_ID = "X-Request-Id"
 SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -19,20 +20,21 @@ PROBES = ("/livez", "/readyz")
 """Asked every few seconds; they are told at debug level, unless they fail."""
 
 
-def install(app: FastAPI, origins: list[str]) -> None:
+def install(app: FastAPI, origins: list[str], metrics: Metrics) -> None:
     """Wrap what was added so far; pages of ``origins`` may read the answers."""
     app.add_middleware(Compression)
     app.add_middleware(LastResort)
     if origins:
         app.add_middleware(browsers.cors(origins, REQUEST_ID))
-    app.add_middleware(Envelope)
+    app.add_middleware(Envelope, metrics=metrics)
 
 
 class Envelope:
     """Names a request, completes the headers of its answer, and tells the log."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self.app = app
+        self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -40,7 +42,7 @@ class Envelope:
             await self.app(scope, receive, send)
             return
         scope["request_id"] = _request_id(scope)
-        exchange = Exchange(scope, receive, send)
+        exchange = Exchange(scope, receive, send, self._metrics)
         try:
             await self.app(scope, exchange.receive, exchange.send)
         finally:
@@ -50,8 +52,9 @@ class Envelope:
 class Exchange:
     """A request and its answer, counted as they pass."""
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __init__(self, scope: Scope, receive: Receive, send: Send, metrics: Metrics) -> None:
         self._scope, self._receive, self._send = scope, receive, send
+        self._metrics = metrics
         self._began = perf_counter()
         self._status: int | None = None
         self._bytes_in = self._bytes_out = 0
@@ -76,18 +79,20 @@ class Exchange:
 
     def tell(self) -> None:
         """One line; ``status`` is null where the connection ended before an answer began."""
-        scope = self._scope
+        scope, seconds = self._scope, perf_counter() - self._began
+        # Any word can stand for a method.
+        method = scope["method"] if scope["method"] in HTTPMethod.__members__ else "other"
+        self._metrics.answered(method, scope.get("template"), self._status, seconds)
         route, caller = scope.get("template"), scope.get("caller")
         failed = self._status is not None and self._status >= 500
         quiet = log.debug if route in PROBES else log.info
         (log.warning if failed else quiet)(
             "request",
-            # Any word can stand for a method.
-            method=scope["method"] if scope["method"] in HTTPMethod.__members__ else "other",
+            method=method,
             route=route,
             status=self._status,
             problem=scope.get("problem"),
-            milliseconds=round(1000 * (perf_counter() - self._began), 1),
+            milliseconds=round(1000 * seconds, 1),
             request_id=scope["request_id"],
             key=None if caller is None else caller.owner,
             bytes_in=self._bytes_in,

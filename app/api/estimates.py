@@ -40,6 +40,7 @@ from app.estimation import (
 )
 from app.estimation import Request as Asked
 from app.estimation.request import Refit
+from app.metrics import Metrics
 from models_store.estimates import Filter
 from models_store.records import VersionRecord
 from models_store.store import UnitOfWork
@@ -83,7 +84,8 @@ def create_estimate(
         return replayed
     given = parse.envelope(EstimateIn, sent.content, sent.text)
     record = store.version(name, version)
-    maker = _Maker(given, record, nulls.of(record), learners.of(record), keep)
+    metrics: Metrics = request.app.state.metrics
+    maker = _Maker(given, record, nulls.of(record), learners.of(record), keep, metrics)
     if group_by is not None:
         return _grouped(maker, sent, group_by, once)
     result, shown = maker.make(sent.frame)
@@ -108,6 +110,7 @@ class _Maker:
     rows: SourceRows
     scoring: Scoring
     keep: bool
+    metrics: Metrics
 
     def make(
         self, frame: Frame | None, segment: dict[str, str] | None = None
@@ -116,7 +119,9 @@ class _Maker:
         given, source = self.given, self.record.source
         batch = parse.batch(given, source, self.scoring, frame)
         refit = self.scoring.refit(given.method, given.options, batch)
-        result = estimate(source, batch, _asked(given, source.classes, refit), self.rows)
+        with self.metrics.estimating(self.record.model, self.record.number) as method:
+            result = estimate(source, batch, _asked(given, source.classes, refit), self.rows)
+            method.append(result.method)
         shown = _estimate(self.record, given, result, uuid4().hex if self.keep else None)
         if segment is not None:
             shown.segment = {**shown.segment, **segment}

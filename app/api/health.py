@@ -3,10 +3,12 @@
 import sqlalchemy as sa
 from fastapi import APIRouter, Request
 from pydantic import BaseModel
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from app.api.context import StoreDep, answer, problems
+from app.api.payload import only
 from app.api.problems import problem
+from app.metrics import MEDIA_TYPE, Metrics
 from app.release import RELEASE
 from models_store import schema
 
@@ -45,6 +47,18 @@ def readyz(request: Request, store: StoreDep) -> Response:
         detail = f"the database is at revision {revision}, not at {head}; run priorshift migrate"
         return _not_ready(request, detail)
     return answer({"status": "ready"})
+
+
+@router.get(
+    "/metrics",
+    response_class=PlainTextResponse,
+    responses={200: {"content": {"text/plain": {}}}},
+    dependencies=[only()],
+)
+def metrics(request: Request) -> Response:
+    """What Prometheus scrapes; of every worker, whichever answers."""
+    found: Metrics = request.app.state.metrics
+    return Response(found.page(), media_type=MEDIA_TYPE)
 
 
 def _not_ready(request: Request, detail: str) -> Response:

@@ -154,6 +154,8 @@ def schema_faults(error: ValidationError | RequestValidationError) -> list[Fault
 async def _known(request: Request, error: Exception) -> Response:
     kind = next(kind for kind in type(error).__mro__ if kind in STATUS)
     headers = {"Retry-After": "1"} if STATUS[kind] in (429, 503) else None
+    if kind is Unavailable:
+        request.app.state.metrics.unavailable()
     detail = str(error) or "the request ended early"
     return problem(request, STATUS[kind], CODE[kind], detail, headers)
 

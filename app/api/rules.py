@@ -19,6 +19,7 @@ RULES: Mapping[tuple[str, str], str | None] = {
     ("GET", "/livez"): OPEN,
     ("GET", "/readyz"): OPEN,
     ("GET", "/version"): OPEN,
+    ("GET", "/metrics"): "read",
     ("GET", "/openapi.json"): "read",
     ("GET", "/docs"): "read",
     ("GET", "/redoc"): "read",

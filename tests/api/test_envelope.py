@@ -14,6 +14,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from app.api.envelope import Envelope, LastResort
 from app.main import create_app
+from app.metrics import Metrics
 from app.settings import Settings
 from models_store.models import Models
 from tests.api.test_access import bearer, guarded_settings
@@ -116,7 +117,7 @@ class TestUnexpected:
             sent.append(message)
 
         scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
-        asyncio.run(Envelope(LastResort(begin_and_fail))(scope, receive, send))
+        asyncio.run(Envelope(LastResort(begin_and_fail), Metrics())(scope, receive, send))
         assert [message["type"] for message in sent] == ["http.response.start"]
 
 

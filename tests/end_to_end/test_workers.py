@@ -64,6 +64,10 @@ def test_a_worker_that_dies_is_replaced_and_a_signal_ends_them_all(served: Serve
         )
         assert answer.status_code == 201
     assert len(httpx.get(f"{served.base}/v1/estimates?limit=100").json()["items"]) == 40
+    for _ in range(8):
+        told = httpx.get(f"{served.base}/metrics").text
+        assert 'priorshift_estimates_total{method="mle",model="m",version="1"} 40.0' in told
+        assert 'priorshift_slots_in_use{lane="small"} 0.0' in told
     served.process.terminate()
     assert served.process.wait(timeout=40) == 0
     assert not any(runs(pid) for pid in now)

@@ -1,0 +1,125 @@
+"""What an operator's Prometheus reads.
+
+Names: ``priorshift_``, what is measured, its unit (seconds, bytes, ratio), ``_total`` for what only
+grows. Labels are few and bounded: routes are templates, and models beyond the first
+``MOST_MODELS`` share the label ``(other)``. Nothing is kept of a single batch.
+
+With several workers, each writes into files of its own in the folder that PROMETHEUS_MULTIPROC_DIR
+names, which the parent makes, and any of them answers for all.
+"""
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+    multiprocess,
+)
+
+FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+MEDIA_TYPE = CONTENT_TYPE_LATEST
+MOST_MODELS = 200
+OTHER = "(other)"
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+class Metrics:
+    """The service's own metrics; nothing of it is global."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._models: set[str] = set()
+        self._lock = threading.Lock()
+        self._requests = Histogram(
+            "priorshift_http_request_duration_seconds",
+            "Requests by what was asked and answered, whole answers included",
+            ["method", "route", "status"],
+            registry=self._registry,
+            buckets=SECONDS,
+        )
+        self._estimates = Counter(
+            "priorshift_estimates",
+            "Estimates that were made, kept or not",
+            ["model", "version", "method"],
+            registry=self._registry,
+        )
+        self._durations = Histogram(
+            "priorshift_estimate_duration_seconds",
+            "Time to compute an estimate, without reading and writing",
+            ["method"],
+            registry=self._registry,
+            buckets=SECONDS,
+        )
+        self._waiting = self._gauge("queue_depth", "Requests that wait for their turn", "lane")
+        self._busy = self._gauge("slots_in_use", "Requests that have their turn", "lane")
+        self._held = self._gauge("held_bytes", "Bodies of requests in memory")
+        self._unavailable = Counter(
+            "priorshift_database_unavailable",
+            "Times that the database did not answer",
+            registry=self._registry,
+        )
+
+    def _gauge(self, name: str, help: str, *labels: str) -> Gauge:
+        return Gauge(
+            f"priorshift_{name}",
+            help,
+            labels,
+            registry=self._registry,
+            multiprocess_mode="livesum",
+        )
+
+    def page(self) -> bytes:
+        """All of it in Prometheus's text format, of every worker."""
+        if FOLDER not in os.environ:
+            return generate_latest(self._registry)
+        together = CollectorRegistry()
+        multiprocess.MultiProcessCollector(together)  # type: ignore[no-untyped-call]
+        return generate_latest(together)
+
+    def answered(self, method: str, route: str | None, status: int | None, seconds: float) -> None:
+        """A request; ``status`` None: the connection ended before an answer began."""
+        labels = (method, route or "(none)", "none" if status is None else str(status))
+        self._requests.labels(*labels).observe(seconds)
+
+    @contextmanager
+    def estimating(self, model: str, version: int) -> Iterator[list[str]]:
+        """Around an estimate; whoever makes it adds its method to the list."""
+        method: list[str] = []
+        began = perf_counter()
+        yield method
+        for name in method:
+            self._durations.labels(name).observe(perf_counter() - began)
+            self._estimates.labels(*self._named(model, version), name).inc()
+
+    def _named(self, model: str, version: int) -> tuple[str, str]:
+        with self._lock:
+            if len(self._models) < MOST_MODELS:
+                self._models.add(model)
+            return (model, str(version)) if model in self._models else (OTHER, OTHER)
+
+    def lane(self, name: str, waiting: int, busy: int) -> None:
+        """How many requests wait, and how many have their turn."""
+        self._waiting.labels(name).set(waiting)
+        self._busy.labels(name).set(busy)
+
+    def held(self, size: int) -> None:
+        """Bytes of bodies in memory."""
+        self._held.set(size)
+
+    def unavailable(self) -> None:
+        """The database did not answer."""
+        self._unavailable.inc()
+
+
+def forget(folder: Path, pid: int) -> None:
+    """A worker has ended: what it held is not held any more."""
+    multiprocess.mark_process_dead(pid, str(folder))  # type: ignore[no-untyped-call]
