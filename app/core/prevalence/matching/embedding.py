@@ -12,7 +12,7 @@ import numpy as np
 
 from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.matching.bandwidth import sample
-from app.core.prevalence.matching.random_features import FourierMap, Standard
+from app.core.prevalence.matching.random_features import Floats32, FourierMap, Standard
 
 DIRECTIONS = 64
 """Principal directions beside the span of the means."""
@@ -20,7 +20,9 @@ MOST_SPREAD = 1 << 21
 """Most numbers, C · K², of the covariances; a version of more classes has none."""
 FEWEST_TO_PART = 20
 MOST_ROWS = 8192
-"""Rows, about evenly from the classes, from which covariances are found."""
+MOST_FEATURES = 4_000_000
+"""Most rows, and rows × D, from which covariances are found: about evenly from the classes."""
+BLOCK_ROWS = 256
 
 
 @dataclass(frozen=True)
@@ -48,12 +50,12 @@ class Embedding:
         axes, spread = None, None
         width = min(classes + DIRECTIONS, map.dimension)
         if classes * width**2 <= MOST_SPREAD:
-            picked = sample(labels, classes, MOST_ROWS, 0)
-            few = labels[picked]
-            features = map.apply(standard.apply(rows[picked])).astype(np.float64)
+            picked = sample(labels, classes, _most_rows(map), 0)
+            few, some = labels[picked], standard.apply(rows[picked])
             first, second = _apart(few)
-            axes = _axes((features - means[few])[first], means, width - classes)
-            inside = features[second] @ axes
+            within = map.apply(some[first]) - means[few[first]].astype(np.float32)
+            axes = _axes(within, means, width - classes)
+            inside = _along(axes, map, some[second])
             spread = _spread([inside[few[second] == k] for k in range(classes)])
         return cls(standard, map, counts, means, axes, spread)
 
@@ -89,15 +91,28 @@ class Embedded:
         mean = embedding.map.mean(rows, embedding.standard)
         spread = None
         if embedding.axes is not None:
-            some = rows[:: -(-len(rows) // MOST_ROWS)]
-            features = embedding.map.apply(embedding.standard.apply(some))
-            inside = features @ embedding.axes
+            some = rows[:: -(-len(rows) // _most_rows(embedding.map))]
+            inside = _along(embedding.axes, embedding.map, embedding.standard.apply(some))
             inside -= inside.mean(axis=0)
             spread = inside.T @ inside / max(len(some) - 1, 1)
         return cls(mean, len(rows), spread)
 
 
-def _axes(within: Floats, means: Floats, directions: int) -> Floats:
+def _most_rows(map: FourierMap) -> int:
+    return min(MOST_ROWS, max(MOST_FEATURES // map.dimension, 2))
+
+
+def _along(axes: Floats, map: FourierMap, rows: Floats) -> Floats:
+    """Features of n × d standardised rows along the axes, n × K, a block at a time."""
+    single = axes.astype(np.float32)
+    parts = [
+        map.apply(rows[start : start + BLOCK_ROWS]) @ single
+        for start in range(0, len(rows), BLOCK_ROWS)
+    ]
+    return np.concatenate(parts).astype(np.float64)
+
+
+def _axes(within: Floats32, means: Floats, directions: int) -> Floats:
     """D × K: the span of the means, then the main directions of the rows ``within`` classes.
 
     These by two rounds of subspace iteration from a fixed start; any basis would do.
@@ -105,11 +120,14 @@ def _axes(within: Floats, means: Floats, directions: int) -> Floats:
     span = np.linalg.qr(means.T)[0]
     if directions <= 0:
         return span
-    rest = within - within @ span @ span.T
-    block = rest.T @ np.random.default_rng(0).standard_normal((len(rest), directions))
+    single = span.astype(np.float32)
+    rest = within - (within @ single) @ single.T
+    start = np.random.default_rng(0).standard_normal((len(rest), directions), np.float32)
+    turned = rest.T @ start
     for _ in range(2):
-        block = rest.T @ (rest @ np.linalg.qr(block)[0])
-    block = np.linalg.qr(block)[0]
+        basis = np.linalg.qr(turned)[0].astype(np.float32)
+        turned = rest.T @ (rest @ basis)
+    block = np.linalg.qr(turned.astype(np.float64))[0]
     return np.linalg.qr(np.hstack([span, block - span @ (span.T @ block)]))[0]
 
 
