@@ -88,7 +88,10 @@ class Learners:
     def trained(self, record: VersionRecord) -> Trained:
         """The classifier of a version; ``MethodUnavailable`` if it was not trained here."""
         if record.training is None:
-            reason = "the version was not trained in the service; train one, or send posteriors"
+            reason = (
+                "the version was not trained in the service; train one, register "
+                "validation.features to match, or send posteriors"
+            )
             raise MethodUnavailable("scoring features", reason)
         with self._lock:
             if record.id in self._kept:

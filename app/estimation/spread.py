@@ -27,6 +27,8 @@ from app.estimation.solve import Solution
 
 FEW = 5
 """Cells with fewer labelled rows than this make an expansion around them doubtful."""
+MOST_MATCHED = 100
+"""Most classes whose exact kernels are redrawn."""
 MOST_RESAMPLED = 900
 """Most cells, J × C, of a confusion matrix that is redrawn."""
 
@@ -239,6 +241,8 @@ def _replicates(
 
 def _matched(evidence: Evidence, method: Method, seed: int, soft: bool) -> Replicates | None:
     source = evidence.model.output_priors
+    if method != "rffm" and len(source) > MOST_MATCHED:
+        return None
     if method != "rffm":
         name: KernelName = "gaussian" if method == "kmm-gaussian" else "energy"
         return evidence.kernels(name).replicates(source, soft, seed)

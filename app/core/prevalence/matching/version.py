@@ -1,6 +1,7 @@
 """What a version keeps to match features with, derived once from its labelled rows."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -91,17 +92,17 @@ class Matching:
         kept = _exact(standard.apply(rows), labels, classes, sigma) if exact else None
         return cls(options, reference.names, sigma, embedding, exact, kept)
 
-    @property
+    @cached_property
     def delta_min(self) -> float:
         """Of the random features' Gram matrix."""
         return delta_min(self.embedding.gram)
 
-    @property
+    @cached_property
     def lambda_min(self) -> float:
         """Its smallest eigenvalue."""
         return lambda_min(self.embedding.gram)
 
-    @property
+    @cached_property
     def condition(self) -> float:
         """Its condition number."""
         return condition(self.embedding.gram)
