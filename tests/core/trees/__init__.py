@@ -1,0 +1,1 @@
+"""Versatile decision trees."""

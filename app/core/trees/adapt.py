@@ -1,0 +1,215 @@
+"""Thresholds that follow a batch, attribute by attribute (paper, algorithm 1).
+
+First test: does the attribute's batch differ from its training column? If so, fit a linear map and
+test again what it leaves; if that differs too, keep the shares instead of the values. Where a
+*decreasing* linear map would do, that is reported: thresholds cannot represent it, as a node would
+have to swap its children. On a symmetric attribute nobody can tell the two without labels.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.core.prevalence.arrays import Floats
+from app.core.trees.batch import Batch
+from app.core.trees.column import Column
+from app.core.trees.ks import KolmogorovSmirnov, ks_test
+from app.core.trees.linear import LinearMap, linear_map
+from app.core.trees.model import VersatileTree
+from app.core.trees.options import STRATEGIES, Correction, Options
+from app.core.trees.percentiles import percentile, share_below
+from app.core.trees.results import AttributeShift, Kind, ThresholdChange
+from app.core.trees.second_test import bootstrap_test, mirrored_test, plain_test
+from app.core.trees.tree import Tree
+from app.core.warnings import Warning
+
+
+@dataclass(frozen=True, eq=False)
+class Adapted:
+    """The tree with its thresholds adapted, and how that came about.
+
+    ``attributes``: d; ``thresholds``: one per deciding node, in order.
+    """
+
+    tree: Tree
+    attributes: tuple[AttributeShift, ...]
+    thresholds: tuple[ThresholdChange, ...]
+    warnings: tuple[Warning, ...]
+
+
+def adapt(
+    model: VersatileTree, batch: Batch, options: Options, class_weights: Floats | None = None
+) -> Adapted:
+    """Adapt ``model`` to a batch.
+
+    ``class_weights``: C, P_dep / P_tr, if the priors have shifted: the training columns then
+    enter all tests, means and shares as the mixture under the target priors.
+    """
+    tested = np.flatnonzero(~model.categorical).tolist()
+    first = {a: _first_test(model.columns[a], batch.column(a), class_weights) for a in tested}
+    p_values = adjusted_p_values([test.p_value for test in first.values()], options.correction)
+    adjusted = dict(zip(first, p_values, strict=True))
+    shifts, said = [], []
+    for a, name in enumerate(model.attributes):
+        if a not in first:
+            shifts.append(AttributeShift(name, None, 1.0, False, "none"))
+            continue
+        one = _Attribute(name, model.columns[a], batch.column(a), class_weights, options)
+        shift, warnings = one.decide(first[a], adjusted[a])
+        shifts.append(shift)
+        said += warnings
+    return _with_thresholds(model, batch, shifts, said, class_weights)
+
+
+def adjusted_p_values(p_values: Sequence[float], correction: Correction) -> list[float]:
+    """As they are, or Holm's: max over the smaller ones of (d − rank) p, at most one."""
+    if correction == "none" or not p_values:
+        return list(p_values)
+    p = np.array(p_values)
+    order = np.argsort(p, kind="stable")
+    steps = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    adjusted = np.empty(len(p))
+    adjusted[order] = np.minimum(steps, 1.0)
+    return adjusted.tolist()
+
+
+def _first_test(
+    column: Column, batch: NDArray[np.floating], class_weights: Floats | None
+) -> KolmogorovSmirnov:
+    weights = None if class_weights is None else column.weights(class_weights)
+    return ks_test(column.values, batch, weights)
+
+
+@dataclass(frozen=True)
+class _Attribute:
+    """One attribute's decision."""
+
+    name: str
+    column: Column
+    batch: NDArray[np.floating]
+    class_weights: Floats | None
+    options: Options
+
+    def decide(
+        self, first: KolmogorovSmirnov, p_value: float
+    ) -> tuple[AttributeShift, list[Warning]]:
+        """What to do, by the strategy."""
+        steps = STRATEGIES[self.options.strategy]
+        shift = AttributeShift(
+            self.name, first, p_value, p_value < self.options.significance, "none"
+        )
+        if not len(self.batch) or not self.column.size:
+            return shift, [_empty(self.name)]
+        if (steps.tests and not shift.shifted) or not (steps.maps or steps.percentiles):
+            return shift, []
+        if not steps.maps:
+            kind, said = self._percentiles()
+            return replace(shift, kind=kind), said
+        weights = self._weights
+        found = linear_map(self.column, self.batch, weights)
+        if found is None:
+            return self._without_map(shift)
+        shift = replace(shift, alpha=found.alpha, beta=found.beta)
+        if not steps.percentiles:
+            return replace(shift, kind="linear"), []
+        second = self._second_test(found, weights)
+        shift = replace(shift, second=second)
+        if second.p_value >= self.options.significance:
+            return replace(shift, kind="linear"), []
+        kind, said = self._percentiles()
+        mirrored = mirrored_test(self.column, self.batch, found, weights)
+        if mirrored.p_value >= self.options.significance:
+            said = [*said, _decreasing(self.name)]
+        return replace(shift, kind=kind), said
+
+    @property
+    def _weights(self) -> Floats | None:
+        return None if self.class_weights is None else self.column.weights(self.class_weights)
+
+    def _second_test(self, found: LinearMap, weights: Floats | None) -> KolmogorovSmirnov:
+        if self.options.second_test == "plain":
+            return plain_test(self.column, self.batch, found, weights)
+        return bootstrap_test(self.column, self.batch, found, weights, self.options.seed)
+
+    def _without_map(self, shift: AttributeShift) -> tuple[AttributeShift, list[Warning]]:
+        """A deviation is zero: percentiles if the strategy has them, else nothing."""
+        if not STRATEGIES[self.options.strategy].percentiles:
+            return shift, [_constant(self.name)]
+        kind, said = self._percentiles()
+        return replace(shift, kind=kind), [_constant(self.name), *said]
+
+    def _percentiles(self) -> tuple[Kind, list[Warning]]:
+        if len(self.batch) >= self.options.minimum_batch:
+            return "monotone", []
+        return "none", [_few_rows(self.name, len(self.batch), self.options.minimum_batch)]
+
+
+def _with_thresholds(
+    model: VersatileTree,
+    batch: Batch,
+    shifts: list[AttributeShift],
+    said: list[Warning],
+    class_weights: Floats | None,
+) -> Adapted:
+    changes = []
+    adapted = model.tree.threshold.copy()
+    for node in model.tree.inner.tolist():
+        a = int(model.tree.feature[node])
+        change = _change(model, node, shifts[a], batch, class_weights)
+        adapted[node] = change.adapted
+        changes.append(change)
+    shown = tuple(_with_attained(shift, changes) for shift in shifts)
+    return Adapted(model.tree.with_thresholds(adapted), shown, tuple(changes), tuple(said))
+
+
+def _change(
+    model: VersatileTree,
+    node: int,
+    shift: AttributeShift,
+    batch: Batch,
+    class_weights: Floats | None,
+) -> ThresholdChange:
+    source = float(model.tree.threshold[node])
+    plain = ThresholdChange(node, shift.attribute, source, source)
+    if shift.kind == "none" or not np.isfinite(source):
+        return plain
+    if shift.kind == "linear":
+        assert shift.alpha is not None
+        assert shift.beta is not None
+        return replace(plain, adapted=LinearMap(shift.alpha, shift.beta).threshold(source))
+    a = int(model.tree.feature[node])
+    share = share_below(model.columns[a], source, class_weights)
+    adapted, attained = percentile(batch.column(a), share)
+    return replace(plain, adapted=adapted, share=share.value, attained_share=attained)
+
+
+def _with_attained(shift: AttributeShift, changes: list[ThresholdChange]) -> AttributeShift:
+    worst = None
+    for change in changes:
+        if change.attribute == shift.attribute and change.attained_share is not None:
+            assert change.share is not None
+            off = abs(change.attained_share - change.share)
+            if worst is None or off > worst[0]:
+                worst = off, change.attained_share
+    return shift if worst is None else replace(shift, attained_share=worst[1])
+
+
+def _empty(name: str) -> Warning:
+    return Warning("no-values", f"{name}: no row has a value; its thresholds stay as they were")
+
+
+def _constant(name: str) -> Warning:
+    words = "all its values are equal, in training or here, so that no linear map can be fitted"
+    return Warning("constant-attribute", f"{name}: {words}; check where the values come from")
+
+
+def _few_rows(name: str, rows: int, least: int) -> Warning:
+    words = f"percentiles of {rows} values are not reliable; its thresholds stay as they were"
+    return Warning("few-values", f"{name}: {words}. Send at least {least} rows")
+
+
+def _decreasing(name: str) -> Warning:
+    words = "a decreasing map explains it, which a tree's thresholds cannot represent"
+    return Warning("decreasing-map", f"{name}: {words}; turn its sign before sending it")

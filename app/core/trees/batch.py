@@ -1,0 +1,24 @@
+"""A batch, each of its columns sorted at most once."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.core import budget
+from app.core.trees.column import sorted_batch
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """N × d ``rows``, NaN where missing."""
+
+    rows: NDArray[np.floating]
+    _sorted: dict[int, NDArray[np.floating]] = field(default_factory=dict)
+
+    def column(self, attribute: int) -> NDArray[np.floating]:
+        """The present values of an attribute in increasing order."""
+        if attribute not in self._sorted:
+            budget.check()
+            self._sorted[attribute] = sorted_batch(self.rows[:, attribute])
+        return self._sorted[attribute]
