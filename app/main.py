@@ -7,6 +7,7 @@ from fastapi import FastAPI
 
 from app.access import Gate
 from app.api import (
+    adaptations,
     batches,
     browsers,
     envelope,
@@ -82,8 +83,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     openapi.install(app)
     routes = list(app.router.routes)
     # Routes are tried in this order: first what is asked every second.
-    resources = (health, estimates, batches, models, versions, parameters, evaluations, keys)
-    for module in (*resources, browsers):
+    resources = (health, estimates, batches, models, versions, parameters, evaluations)
+    for module in (*resources, adaptations, keys, browsers):
         app.include_router(module.router)
         routes.extend(module.router.routes)
     app.add_middleware(rules.Door, routes=rules.check(routes), gate=gate)

@@ -3,6 +3,7 @@
 StoreError
 ├── NotFound             no such model, version, alias or estimate
 ├── AlreadyExists        a name that is taken
+├── OtherKind            a model of a kind that cannot do what is asked
 ├── StillInUse           a model with estimates, deleted without force
 ├── IdempotencyConflict  a key that was used with another body
 ├── AlreadyAnswered      a concurrent request with the same key committed first
@@ -21,6 +22,10 @@ class NotFound(StoreError):
 
 class AlreadyExists(StoreError):
     """The name is taken."""
+
+
+class OtherKind(StoreError):
+    """The model is of a kind that cannot do this."""
 
 
 class StillInUse(StoreError):

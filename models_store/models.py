@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from models_store.errors import AlreadyExists, NotFound, StillInUse
 from models_store.records import ModelRecord, Page
-from models_store.tables import estimates, evaluations, models, versions
+from models_store.tables import adaptations, estimates, evaluations, models, versions
 
 
 class Models:
@@ -83,12 +83,12 @@ class Models:
                 .select_from(table.join(versions, versions.c.id == table.c.version_id))
                 .where(versions.c.model_id == model.id)
             ).scalar_one()
-            for table in (estimates, evaluations)
+            for table in (estimates, evaluations, adaptations)
         )
         if count and not force:
             raise StillInUse(
-                f"{name} has {count} kept estimates and evaluations; delete with ?force=true to "
-                "lose them"
+                f"{name} has {count} kept estimates, evaluations and adaptations; delete with "
+                "?force=true to lose them"
             )
         self._connection.execute(models.delete().where(models.c.id == model.id))
 

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
 from app.core.warnings import Warning
+from models_store.adaptations import Adaptations, Sources
 from models_store.aliases import Aliases
 from models_store.audit import Audit
 from models_store.engine import WRITING
@@ -52,6 +53,8 @@ class UnitOfWork:
         self.models = Models(connection, self.changed)
         self.versions = Versions(connection, cache, self.changed)
         self.aliases = Aliases(connection, self.changed)
+        self.sources = Sources(connection, self.versions)
+        self.adaptations = Adaptations(connection, self.sources)
         self.estimates = Estimates(connection)
         self.evaluations = Evaluations(connection)
         self.idempotency = Idempotency(connection)

@@ -118,6 +118,26 @@ evaluations = sa.Table(
     sa.Index(None, "estimate_id"),
 )
 
+adaptations = sa.Table(
+    "adaptations",
+    metadata,
+    sa.Column("id", sa.String(32), primary_key=True),
+    sa.Column("version_id", sa.ForeignKey("versions.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("created_at", UtcDateTime, nullable=False),
+    sa.Column("content", sa.JSON, nullable=False),
+    sa.Index(None, "version_id"),
+)
+
+adaptation_arrays = sa.Table(
+    "adaptation_arrays",
+    metadata,
+    sa.Column(
+        "adaptation_id", sa.ForeignKey("adaptations.id", ondelete="CASCADE"), primary_key=True
+    ),
+    sa.Column("name", sa.String(32), primary_key=True),
+    sa.Column("content", sa.LargeBinary, nullable=False),
+)
+
 api_keys = sa.Table(
     "api_keys",
     metadata,

@@ -3,6 +3,7 @@
 import re
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -16,11 +17,13 @@ from app.core.prevalence.matching.version import Exact
 from app.core.prevalence.source import ValidationSet
 from models_store import arrays, matchings, sources, trainings
 from models_store.engine import WRITING
-from models_store.errors import NotFound, Unavailable
+from models_store.errors import NotFound, OtherKind, Unavailable
 from models_store.models import Models
 from models_store.records import Page, VersionRecord
 from models_store.sources import Prepared
 from models_store.tables import aliases, models, version_arrays, versions
+
+CLASSIFIER = "classifier"
 
 
 class VersionCache:
@@ -81,13 +84,20 @@ class Versions:
         now: datetime,
     ) -> tuple[VersionRecord, bool]:
         """Store a source; the version, and whether it is new (False: the content was there)."""
+        number, new = self.add(model, source, metadata, now)
+        return self.get(model, str(number)), new
+
+    def add(
+        self, model: str, source: Prepared, metadata: dict[str, Any], now: datetime
+    ) -> tuple[int, bool]:
+        """The same for a model of any kind; the version's number."""
         owner = self._models.lock(model)
         same = sa.select(versions.c.number).where(
             versions.c.model_id == owner.id, versions.c.digest == source.digest
         )
         existing = self._connection.execute(same).scalar_one_or_none()
         if existing is not None:
-            return self.get(model, str(existing)), False
+            return existing, False
         if not source.derived:
             raise Unavailable("the version with this content was deleted meanwhile; try again")
         highest = sa.select(sa.func.max(versions.c.number)).where(versions.c.model_id == owner.id)
@@ -105,7 +115,7 @@ class Versions:
         for name, content in source.matrices.items():
             row = {"version_id": key[0], "name": name, "content": content}
             self._connection.execute(version_arrays.insert().values(row))
-        return self.get(model, str(number)), True
+        return number, True
 
     def has(self, model: str, digest: str) -> bool:
         """Whether a version of the model has this content."""
@@ -118,7 +128,7 @@ class Versions:
 
     def get(self, model: str, selector: str) -> VersionRecord:
         """The version, from the cache if it was loaded before; or ``NotFound``."""
-        version_id = self._resolve(model, selector)
+        version_id = self.resolve(model, selector)
         cached = self._cache.get(version_id)
         if cached is not None:
             return cached
@@ -129,18 +139,22 @@ class Versions:
 
     def list(self, model: str, before: int | None, limit: int) -> Page[VersionRecord]:
         """Versions of a model, newest first, from the one before ``before``."""
+        numbers = self.numbers(model, before, limit + 1)
+        items = tuple(self.get(model, str(number)) for number in numbers[:limit])
+        return Page(items, (str(items[-1].number),) if len(numbers) > limit else None)
+
+    def numbers(self, model: str, before: int | None, most: int) -> Sequence[int]:
+        """Numbers of the versions of a model of any kind, newest first."""
         owner = self._models.get(model)
         statement = (
             sa.select(versions.c.number)
             .where(versions.c.model_id == owner.id)
             .order_by(versions.c.number.desc())
-            .limit(limit + 1)
+            .limit(most)
         )
         if before is not None:
             statement = statement.where(versions.c.number < before)
-        numbers = self._connection.execute(statement).scalars().all()
-        items = tuple(self.get(model, str(number)) for number in numbers[:limit])
-        return Page(items, (str(items[-1].number),) if len(numbers) > limit else None)
+        return self._connection.execute(statement).scalars().all()
 
     def validation(self, record: VersionRecord) -> ValidationSet | None:
         """The validation rows of a version; None if it has none."""
@@ -177,7 +191,8 @@ class Versions:
             raise NotFound(f"version {record.number} of {record.model} was deleted")
         return kept[trainings.ROWS], kept["labels"].astype(np.intp)
 
-    def _resolve(self, model: str, selector: str) -> int:
+    def resolve(self, model: str, selector: str) -> int:
+        """The id of the version that a selector means; or ``NotFound``."""
         statement = (
             sa.select(versions.c.id).join_from(versions, models).where(models.c.name == model)
         )
@@ -199,11 +214,16 @@ class Versions:
 
     def _load(self, version_id: int) -> VersionRecord:
         statement = (
-            sa.select(versions, models.c.name.label("model"))
+            sa.select(versions, models.c.name.label("model"), models.c.kind)
             .join_from(versions, models)
             .where(versions.c.id == version_id)
         )
         row = self._connection.execute(statement).one()
+        if row.kind != CLASSIFIER:
+            raise OtherKind(
+                f"{row.model} is a {row.kind}: it takes …/adaptations, and what is asked here "
+                "takes a classifier"
+            )
         names = ("confusion", "nuisance", "second_moment", "soft", *matchings.LOADED)
         matrices = self._arrays(version_id, names)
         return VersionRecord(
@@ -222,5 +242,12 @@ class Versions:
         statement = sa.select(version_arrays.c.name, version_arrays.c.content).where(
             version_arrays.c.version_id == version_id, version_arrays.c.name.in_(names)
         )
+        rows = self._connection.execute(statement).all()
+        return {name: arrays.decode(content) for name, content in rows}
+
+    def arrays(self, version_id: int) -> dict[str, NDArray[Any]]:
+        """Every array of a version."""
+        own = version_arrays.c.version_id == version_id
+        statement = sa.select(version_arrays.c.name, version_arrays.c.content).where(own)
         rows = self._connection.execute(statement).all()
         return {name: arrays.decode(content) for name, content in rows}

@@ -23,6 +23,10 @@ TRAINED = {
     "folds": 2,
 }
 
+CELSIUS = [[18.5, 3], [21.0, 1], [35.5, 2], [41.0, 4], [19.0, 2], [38.0, 1], [22.5, 3], [44.0, 2]]
+STATES = ["fine", "fine", "worn", "worn", "fine", "worn", "fine", "worn"]
+FAHRENHEIT = [[round(1.8 * row[0] + 32, 1), row[1]] for row in CELSIUS]
+
 Examples = Mapping[str, Any]
 BODIES: Mapping[tuple[str, str], Examples] = {
     ("POST", "/v1/models"): {
@@ -40,6 +44,19 @@ BODIES: Mapping[tuple[str, str], Examples] = {
             "name": "tickets",
             "classes": ["login", "billing"],
             "source": {"training": TRAINED},
+        },
+        "A tree whose thresholds follow the batch": {
+            "name": "machines",
+            "kind": "versatile-tree",
+            "classes": ["fine", "worn"],
+            "source": {
+                "training": {
+                    "features": CELSIUS,
+                    "labels": STATES,
+                    "feature_names": ["temperature", "shifts"],
+                    "max_depth": 3,
+                }
+            },
         },
     },
     ("POST", "/v1/models/{name}/versions"): {
@@ -82,6 +99,16 @@ BODIES: Mapping[tuple[str, str], Examples] = {
         "To stated priors": {"target_priors": {"login": 0.3, "billing": 0.7}}
     },
     ("POST", f"{VERSION}/evaluations"): {"Late truth": {"posteriors": ROWS, "labels": LABELS}},
+    ("POST", f"{VERSION}/adaptations"): {
+        "The same machines in Fahrenheit": {
+            "features": FAHRENHEIT,
+            "columns": ["temperature", "shifts"],
+            "include": ["predictions"],
+        }
+    },
+    ("POST", "/v1/adaptations/{id}/predictions"): {
+        "Further rows": {"features": [[65.3, 3], [105.8, 2]]}
+    },
     ("POST", "/v1/api-keys"): {
         "For a scorer": {"name": "scorer", "scopes": ["read", "estimate"], "models": ["cards"]}
     },
@@ -92,6 +119,7 @@ TRAINED_PLACES = {**PLACES, "name": "tickets"}
 ELSEWHERE: Mapping[str, Mapping[str, str]] = {
     f"{VERSION}/adjusted-models": TRAINED_PLACES,
     f"{VERSION}/parameters": TRAINED_PLACES,
+    f"{VERSION}/adaptations": {**PLACES, "name": "machines"},
 }
 """Addresses of another model."""
 

@@ -41,14 +41,14 @@ class Learners:
 
     def __init__(self, store: Store, trainer: Trainer, max_bytes: int) -> None:
         self._store = store
-        self._trainer = trainer
+        self.trainer = trainer
         self._max_bytes = max_bytes
         self._kept: OrderedDict[int, tuple[Trained, int]] = OrderedDict()
         self._lock = threading.Lock()
 
     def close(self) -> None:
         """End what is being fitted."""
-        self._trainer.close()
+        self.trainer.close()
 
     def prepare(
         self, given: SourceIn, names: tuple[str, ...], at: str, model: str | None = None
@@ -68,10 +68,10 @@ class Learners:
         if self._known(model, digest):
             return Prepared.known(digest)
         try:
-            with self._trainer.turn():
+            with self.trainer.turn():
                 if self._known(model, digest):
                     return Prepared.known(digest)
-                learnt = self._trainer.learn(asked)
+                learnt = self.trainer.learn(asked)
                 budget.renew()
         except (TrainingRefused, TrainingTooLong) as error:
             raise InvalidInput.at(f"{at}/training", str(error)) from None
@@ -110,8 +110,8 @@ class Learners:
         assert batch.features is not None
         training = self._training(record)
         try:
-            with self._trainer.turn():
-                found = self._trainer.refit(training, batch.features, steps)
+            with self.trainer.turn():
+                found = self.trainer.refit(training, batch.features, steps)
                 budget.renew()
         except (TrainingRefused, TrainingTooLong) as error:
             raise InvalidInput.at("/options/refit", str(error)) from None

@@ -1,7 +1,7 @@
 """Models and their aliases."""
 
 import re
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
 from starlette.responses import Response
@@ -20,14 +20,18 @@ from app.api.context import (
     now,
     problems,
 )
-from app.api.learners import LearnersDep
-from app.api.once import OnceDep
+from app.api.kinds import registry as kinds
+from app.api.kinds.registry import KINDS
+from app.api.learners import Learners, LearnersDep
+from app.api.once import Once, OnceDep
 from app.api.openapi import takes
 from app.api.payload import Body, only
 from app.api.problems import Forbidden
-from app.api.requests import NAME, AliasIn, ModelIn, ModelPatch
+from app.api.requests import NAME, AliasIn, ModelIn, ModelPatch, OtherModelIn
 from app.api.responses import AliasOut, ModelOut, ModelPage
 from app.api.trail import CallerDep, TrailDep
+from app.core.errors import InvalidInput
+from app.settings import Settings
 from models_store.errors import AlreadyExists, NotFound
 from models_store.store import Store, UnitOfWork
 
@@ -57,7 +61,7 @@ def list_models(
     "",
     status_code=201,
     responses={201: {"model": ModelOut}, **problems(400, 409, 413, 415, 422, 503)},
-    openapi_extra=takes(ModelIn),
+    openapi_extra=takes(ModelIn, OtherModelIn),
 )
 def create_model(
     payload: Body, once: OnceDep, settings: SettingsDep, store: StoreDep, learners: LearnersDep
@@ -67,9 +71,10 @@ def create_model(
     replayed = once.replay()
     if replayed is not None:
         return replayed
+    if content.get("kind", "classifier") in KINDS:
+        return _create_other(content, once, settings, store, learners)
     given = parse.envelope(ModelIn, content)
-    if not once.trail.caller.sees(given.name):
-        raise Forbidden(f"this key is restricted to other models than {given.name}")
+    _require_seen(once, given.name)
     names = parse.classes(given.classes, settings.max_classes)
     prepared = None
     if given.source is not None:
@@ -88,6 +93,40 @@ def create_model(
         return model.id, answer(shown, 201, {"Location": f"/v1/models/{given.name}"})
 
     return once.commit(work)
+
+
+def _create_other(
+    content: dict[str, Any], once: Once, settings: Settings, store: Store, learners: Learners
+) -> Response:
+    """The same for a model that is no classifier."""
+    given = parse.envelope(OtherModelIn, content)
+    _require_seen(once, given.name)
+    kind = KINDS[given.kind]
+    if kind.classes != (given.classes is not None):
+        message = "is missing" if kind.classes else f"do not belong to a {given.kind}"
+        raise InvalidInput.at("/classes", message)
+    names = parse.classes(given.classes or [], settings.max_classes)
+    prepared = None
+    if given.source is not None:
+        _require_free(store, given.name)
+        prepared = kind.prepare(given.source, names, "/source", learners.trainer)
+
+    def work(unit: UnitOfWork) -> tuple[int, Response]:
+        model = unit.models.create(given.name, given.kind, names, given.description, now())
+        version = None
+        if prepared is not None:
+            record, _ = unit.sources.register(given.name, *prepared, now())
+            version = kinds.version(record)
+        shown = present.body(present.model(unit.models.get(given.name), []))
+        location = {"Location": f"/v1/models/{given.name}"}
+        return model.id, answer({**shown, "version": version}, 201, location)
+
+    return once.commit(work)
+
+
+def _require_seen(once: Once, name: str) -> None:
+    if not once.trail.caller.sees(name):
+        raise Forbidden(f"this key is restricted to other models than {name}")
 
 
 @router.get(

@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from app.api import matched
+from app.api.problems import schema_faults
 from app.api.requests import (
     AdjustedModelIn,
     BatchIn,
@@ -53,10 +54,20 @@ def classes(names: list[str], limit: int) -> tuple[str, ...]:
     """Class names: unique, not too many."""
     if len(names) > limit:
         raise InvalidInput.at("/classes", f"has {len(names)} classes, at most {limit} are allowed")
-    return _unique(names, "/classes")
+    return unique(names, "/classes")
 
 
-def _unique(names: list[str], at: str) -> tuple[str, ...]:
+def part(shape: type[M], content: Any, at: str) -> M:
+    """Check a part of a body that stands at ``at``."""
+    try:
+        return shape.model_validate(content, strict=True)
+    except ValidationError as error:
+        faults = [Fault(at + fault.pointer, fault.message) for fault in schema_faults(error)]
+        raise InvalidInput(faults) from None
+
+
+def unique(names: list[str], at: str) -> tuple[str, ...]:
+    """Names, none of them twice."""
     seen: set[str] = set()
     faults = Faults()
     for position, name in enumerate(names):
@@ -83,7 +94,7 @@ def source(given: SourceIn, names: tuple[str, ...], at: str) -> Source:
     if given.outputs is not None and given.confusion_matrix is None:
         message = "names columns of confusion_matrix, which is missing"
         raise InvalidInput.at(f"{at}/outputs", message)
-    outputs = names if given.outputs is None else _unique(given.outputs, f"{at}/outputs")
+    outputs = names if given.outputs is None else unique(given.outputs, f"{at}/outputs")
     notes: list[Warning] = []
     class_counts = None
     if given.class_counts is not None:

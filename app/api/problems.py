@@ -28,6 +28,7 @@ from models_store.errors import (
     AlreadyExists,
     IdempotencyConflict,
     NotFound,
+    OtherKind,
     StillInUse,
     Unavailable,
 )
@@ -78,6 +79,7 @@ STATUS: Mapping[type[Exception], int] = {
     AlreadyExists: 409,
     IdempotencyConflict: 409,
     MethodUnavailable: 409,
+    OtherKind: 409,
     StillInUse: 409,
     TooSlow: 408,
     TooLarge: 413,
@@ -97,6 +99,7 @@ CODE: Mapping[type[Exception], str] = {
     AlreadyExists: "already-exists",
     IdempotencyConflict: "idempotency-conflict",
     MethodUnavailable: "method-unavailable",
+    OtherKind: "other-kind",
     StillInUse: "still-in-use",
     TooSlow: "too-slow",
     TooLarge: "too-large",

@@ -209,6 +209,16 @@ class ModelIn(In):
     source: SourceIn | None = None
 
 
+class OtherModelIn(In):
+    """A model of another kind; with ``source``, version 1 too. Mixtures have no classes."""
+
+    name: Name
+    kind: Literal["versatile-tree"]
+    classes: Annotated[Names | None, Field(min_length=1), at_most(MOST_NAMES)] = None
+    description: Annotated[Text, Field(max_length=2000)] = ""
+    source: dict[str, Any] | None = None
+
+
 class ModelPatch(In):
     """What can be changed of a model."""
 

@@ -1,5 +1,7 @@
 """Versions: immutable source models."""
 
+from typing import Any
+
 from fastapi import APIRouter
 from starlette.responses import Response
 
@@ -17,13 +19,16 @@ from app.api.context import (
     now,
     problems,
 )
-from app.api.learners import LearnersDep
-from app.api.once import OnceDep
+from app.api.kinds import registry as kinds
+from app.api.kinds.registry import KINDS
+from app.api.learners import Learners, LearnersDep
+from app.api.once import Once, OnceDep
 from app.api.openapi import takes
 from app.api.payload import Body, only
 from app.api.requests import SourceIn, VersionIn
 from app.api.responses import ScorecardOut, VersionOut, VersionPage
 from app.core.errors import MethodUnavailable
+from models_store.records import ModelRecord
 from models_store.store import UnitOfWork
 
 router = APIRouter(prefix="/v1/models/{name}/versions", tags=["versions"])
@@ -31,21 +36,25 @@ router = APIRouter(prefix="/v1/models/{name}/versions", tags=["versions"])
 
 @router.get(
     "",
-    response_model=VersionPage,
-    responses=problems(404, 422, 503),
+    responses={200: {"model": VersionPage}, **problems(404, 422, 503)},
     dependencies=[only("cursor", "limit")],
 )
 def list_versions(
     name: ModelName, store: StoreDep, cursor: Cursor = None, limit: Limit = 50
-) -> VersionPage:
+) -> Response:
     """Versions of a model, newest first."""
     place = decode_cursor(cursor, 1)
     if place is not None and not (place[0].isascii() and place[0].isdigit() and len(place[0]) < 10):
         raise bad_cursor()
+    before = int(place[0]) if place else None
     with store.read() as unit:
-        page = unit.versions.list(name, int(place[0]) if place else None, limit)
+        if unit.models.get(name).kind in KINDS:
+            other = unit.sources.list(name, before, limit)
+            found = [kinds.version(record) for record in other.items]
+            return answer({"items": found, "next_cursor": encode_cursor(other.next)})
+        page = unit.versions.list(name, before, limit)
     items = [present.version(record) for record in page.items]
-    return VersionPage(items=items, next_cursor=encode_cursor(page.next))
+    return answer(VersionPage(items=items, next_cursor=encode_cursor(page.next)))
 
 
 @router.post(
@@ -69,12 +78,14 @@ def create_version(
     replayed = once.replay()
     if replayed is not None:
         return replayed
+    with store.read() as unit:
+        model = unit.models.get(name)
+    if model.kind in KINDS:
+        return _create_other(model, content, once, learners)
     if "source" in content:
         given, at = parse.envelope(VersionIn, content).source, "/source"
     else:
         given, at = parse.envelope(SourceIn, content), ""
-    with store.read() as unit:
-        model = unit.models.get(name)
     prepared = learners.prepare(given, model.classes, at, name)
 
     def work(unit: UnitOfWork) -> tuple[int, Response]:
@@ -85,16 +96,33 @@ def create_version(
     return once.commit(work)
 
 
+def _create_other(
+    model: ModelRecord, content: dict[str, Any], once: Once, learners: Learners
+) -> Response:
+    """The same for a model that is no classifier."""
+    source, at = (content["source"], "/source") if set(content) == {"source"} else (content, "")
+    kind = KINDS[model.kind]
+    prepared = kind.prepare(source, model.classes, at, learners.trainer)
+
+    def work(unit: UnitOfWork) -> tuple[int, Response]:
+        record, new = unit.sources.register(model.name, *prepared, now())
+        location = {"Location": f"/v1/models/{model.name}/versions/{record.number}"}
+        return record.model_id, answer(kinds.version(record), 201 if new else 200, location)
+
+    return once.commit(work)
+
+
 @router.get(
     "/{version}",
-    response_model=VersionOut,
-    responses=problems(404, 422, 503),
+    responses={200: {"model": VersionOut}, **problems(404, 422, 503)},
     dependencies=[only()],
 )
-def get_version(name: ModelName, version: Selector, store: StoreDep) -> VersionOut:
-    """A version: what it knows, its calibration, its methods."""
+def get_version(name: ModelName, version: Selector, store: StoreDep) -> Response:
+    """A version: what it knows, its calibration, its methods; of a tree, what it is."""
     with store.read() as unit:
-        return present.version(unit.versions.get(name, version))
+        if unit.models.get(name).kind in KINDS:
+            return answer(kinds.version(unit.sources.get(name, version)))
+        return answer(present.version(unit.versions.get(name, version)))
 
 
 @router.get(

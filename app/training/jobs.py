@@ -1,4 +1,4 @@
-"""The two jobs of the worker and their results, to messages and back."""
+"""The jobs of the worker and their results, to messages and back."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 from app.core.learners.columns import Columns
 from app.core.learners.recipe import Recipe
 from app.core.learners.trained import Training
-from app.core.prevalence.arrays import Floats
+from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.cde import CdeResult
 from app.training import wire
+
+GROWTH = "growth"
 
 
 @dataclass(frozen=True)
@@ -64,9 +66,8 @@ class Job:
         return wire.encode(content, arrays)
 
     @classmethod
-    def of_message(cls, message: bytes) -> "Job":
+    def of(cls, content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "Job":
         """The job of ``message``."""
-        content, arrays = wire.decode(message)
         training = Training(
             Columns.of_array(arrays["columns"]),
             arrays["table"],
@@ -107,3 +108,35 @@ def refitted(content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Refitt
         content["prevalence"], content["status"], content["iterations"], arrays["trace"]
     )
     return Refitted(result, content["fits"], content["short"])
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Grow one tree on N × d rows (NaN where missing) and N class codes."""
+
+    rows: Floats
+    labels: Codes
+    max_depth: int | None
+    min_samples_leaf: int
+    seed: int
+
+    def message(self) -> bytes:
+        """For the worker."""
+        content = {
+            GROWTH: True,
+            "max_depth": self.max_depth,
+            "min_samples_leaf": self.min_samples_leaf,
+            "seed": self.seed,
+        }
+        return wire.encode(content, {"rows": self.rows, "labels": self.labels.astype(np.int64)})
+
+    @classmethod
+    def of(cls, content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "Growth":
+        """The growth of ``message``."""
+        return cls(
+            arrays["rows"],
+            arrays["labels"].astype(np.intp),
+            content["max_depth"],
+            content["min_samples_leaf"],
+            content["seed"],
+        )

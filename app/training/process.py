@@ -20,9 +20,9 @@ from typing import IO, Any
 from numpy.typing import NDArray
 
 from app.core.learners.trained import Training
-from app.core.prevalence.arrays import Floats
+from app.core.prevalence.arrays import Codes, Floats
 from app.training import jobs, wire
-from app.training.jobs import Job, Learnt, Refitted
+from app.training.jobs import Growth, Job, Learnt, Refitted
 
 MOST_WAITING = 4
 """More requests than these would wait in threads that others need."""
@@ -89,6 +89,13 @@ class Trainer:
         """Iterate cde by refitting, in one's turn."""
         return jobs.refitted(*self._run(Job(training, batch, max_iterations)))
 
+    def grow(
+        self, rows: Floats, labels: Codes, max_depth: int | None, min_samples_leaf: int, seed: int
+    ) -> dict[str, NDArray[Any]]:
+        """Grow a decision tree, in one's turn; scikit-learn's arrays by name."""
+        _, found = self._run(Growth(rows, labels, max_depth, min_samples_leaf, seed))
+        return found
+
     def close(self) -> None:
         """End the worker that runs; no other starts."""
         with self._state:
@@ -96,7 +103,7 @@ class Trainer:
             if self._process is not None:
                 self._process.kill()
 
-    def _run(self, job: Job) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _run(self, job: Job | Growth) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         message = job.message()
         expired = threading.Event()
         with tempfile.TemporaryFile() as errors, self._worker(errors) as process:

@@ -1,13 +1,16 @@
 """What the worker does: cross-fit and fit, or refit until cde settles."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from app.core.learners.folds import fold_count, stratified
 from app.core.learners.trained import Training, size
 from app.core.prevalence.arrays import Floats
 from app.core.prevalence.cde import iterate
-from app.training.fitting import fit
-from app.training.jobs import Learnt, Refitted
+from app.training.fitting import fit, grown
+from app.training.jobs import Growth, Learnt, Refitted
 
 MOST_BYTES = 128 * 1024 * 1024
 """Largest model that is kept."""
@@ -58,3 +61,8 @@ def refit(training: Training, batch: Floats, max_iterations: int) -> Refitted:
 
     result = iterate(count, len(batch), float((labels == 1).mean()), max_iterations)
     return Refitted(result, fits, short)
+
+
+def grow(growth: Growth) -> dict[str, NDArray[Any]]:
+    """One tree, in scikit-learn's arrays."""
+    return grown(growth.rows, growth.labels, growth.max_depth, growth.min_samples_leaf, growth.seed)

@@ -8,7 +8,7 @@ import sys
 import threading
 
 from app.training import wire
-from app.training.jobs import Job, learnt_message, refitted_message
+from app.training.jobs import GROWTH, Growth, Job, learnt_message, refitted_message
 
 POLITENESS = 5
 
@@ -32,7 +32,10 @@ def answer(message: bytes) -> bytes:
     from app.training import work
 
     try:
-        job = Job.of_message(message)
+        content, arrays = wire.decode(message)
+        if GROWTH in content:
+            return wire.encode({}, work.grow(Growth.of(content, arrays)))
+        job = Job.of(content, arrays)
         if job.batch is None:
             return learnt_message(work.learn(job.training))
         return refitted_message(work.refit(job.training, job.batch, job.max_iterations))

@@ -279,7 +279,7 @@ class TestProcess:
             assert answer.status_code == 422
             assert answer.json()["errors"][0]["pointer"] == "/source/training"
             assert "longer than 0.2 seconds" in answer.json()["detail"]
-            with app.state.learners._trainer.turn():
+            with app.state.learners.trainer.turn():
                 answer = client.post("/v1/models", json=sent)
             assert answer.status_code == 503
             assert answer.headers["retry-after"] == "1"
@@ -292,7 +292,7 @@ class TestProcess:
         sent = {"name": "slow", "classes": CLASSES, "source": {"training": asked}}
         statuses: list[int] = []
         with served(app) as client:
-            trainer = app.state.learners._trainer
+            trainer = app.state.learners.trainer
             thread = threading.Thread(
                 target=lambda: statuses.append(client.post("/v1/models", json=sent).status_code)
             )

@@ -1,0 +1,104 @@
+"""Models of the other kinds adapted to a target sample, and their predictions."""
+
+from typing import Annotated, Any
+from uuid import uuid4
+
+from fastapi import APIRouter, Path, Request
+from starlette.responses import Response
+
+from app.api import present
+from app.api.accept import require_json
+from app.api.context import ModelName, Selector, StoreDep, answer, now, problems
+from app.api.history import identity
+from app.api.kinds.registry import KINDS, shapes
+from app.api.once import OnceDep
+from app.api.openapi import takes
+from app.api.payload import Body, only
+from app.api.trail import CallerDep
+from models_store import arrays
+from models_store.adaptations import SourceRecord
+from models_store.errors import OtherKind
+from models_store.store import UnitOfWork
+
+router = APIRouter(tags=["adaptations"])
+
+
+@router.post(
+    "/v1/models/{name}/versions/{version}/adaptations",
+    status_code=201,
+    responses=problems(400, 404, 406, 409, 413, 415, 422, 503),
+    openapi_extra=takes(*shapes("adapts")),
+)
+def create_adaptation(
+    name: ModelName,
+    version: Selector,
+    payload: Body,
+    request: Request,
+    once: OnceDep,
+    store: StoreDep,
+) -> Response:
+    """Adapt a source model to a sample of the target population; kept."""
+    require_json(request)
+    replayed = once.replay()
+    if replayed is not None:
+        return replayed
+    with store.read() as unit:
+        source = unit.sources.get(name, version)
+    adapted = _kind(source).adapt(source, payload)
+    content: dict[str, Any] = {
+        "id": uuid4().hex,
+        "model": source.model,
+        "version": source.number,
+        "kind": source.kind,
+        "created_at": now().isoformat().replace("+00:00", "Z"),
+        **adapted.content,
+        "warnings": [w.model_dump() for w in present.warnings(adapted.warnings)],
+    }
+    encoded = {key: arrays.encode(array) for key, array in adapted.arrays.items()}
+
+    def work(unit: UnitOfWork) -> tuple[int, Response]:
+        unit.adaptations.add(source.id, now(), content, encoded)
+        location = {"Location": f"/v1/adaptations/{content['id']}"}
+        return source.model_id, answer({**content, **adapted.included}, 201, location)
+
+    return once.commit(work)
+
+
+@router.get(
+    "/v1/adaptations/{id}",
+    responses=problems(404, 422, 503),
+    dependencies=[only()],
+)
+def get_adaptation(id: Annotated[str, Path()], store: StoreDep, caller: CallerDep) -> Response:
+    """A kept adaptation."""
+    with store.read() as unit:
+        record = unit.adaptations.get(identity(id, "adaptation"), caller.models)
+        return answer(record.content)
+
+
+@router.post(
+    "/v1/adaptations/{id}/predictions",
+    responses=problems(400, 404, 406, 413, 415, 422, 503),
+    openapi_extra=takes(*shapes("predicts")),
+)
+def create_predictions(
+    id: Annotated[str, Path()],
+    payload: Body,
+    request: Request,
+    store: StoreDep,
+    caller: CallerDep,
+) -> Response:
+    """What an adaptation says of further rows; nothing is kept."""
+    require_json(request)
+    with store.read() as unit:
+        record = unit.adaptations.get(identity(id, "adaptation"), caller.models)
+    return answer(_kind(record.source).predict(record, payload))
+
+
+def _kind(source: SourceRecord) -> Any:
+    if source.kind not in KINDS:
+        raise OtherKind(
+            f"{source.model} is a {source.kind}: it takes …/estimates, adaptations are for "
+            f"{' and '.join(KINDS)}"
+        )
+    return KINDS[source.kind]

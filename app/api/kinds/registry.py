@@ -1,0 +1,28 @@
+"""Every kind there is."""
+
+from typing import Any, Literal
+
+from app.api.kinds import Kind
+from app.api.kinds.trees import VersatileTrees
+from app.api.requests import In
+from models_store.adaptations import SourceRecord
+
+KINDS: dict[str, Kind] = {"versatile-tree": VersatileTrees()}
+
+
+def shapes(what: Literal["adapts", "predicts"]) -> list[type[In]]:
+    """The bodies that the kinds take to adapt, or to predict."""
+    return [getattr(kind, what) for kind in KINDS.values()]
+
+
+def version(record: SourceRecord) -> dict[str, Any]:
+    """The page of a version."""
+    return {
+        "model": record.model,
+        "kind": record.kind,
+        "version": record.number,
+        "digest": record.digest,
+        "created_at": record.created_at.isoformat().replace("+00:00", "Z"),
+        **KINDS[record.kind].version(record),
+        "metadata": record.metadata,
+    }

@@ -1,0 +1,380 @@
+"""``versatile-tree``: a decision tree whose thresholds follow the batch."""
+
+import hashlib
+import json as stdlib_json
+import threading
+from collections import OrderedDict
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from app.api import parse
+from app.api.kinds import Adapted
+from app.api.payload import Payload, Sent
+from app.api.present import by_class
+from app.api.requests import (
+    In,
+    Labels,
+    Matrix,
+    Metadata,
+    Names,
+    Table,
+    at_most,
+)
+from app.api.wire import json
+from app.api.wire.frame import Frame
+from app.api.wire.table import table
+from app.core.errors import Faults, InvalidInput, pointer
+from app.core.prevalence.arrays import Codes, Floats
+from app.core.trees.adapt import adapt
+from app.core.trees.batch import Batch
+from app.core.trees.ks import KolmogorovSmirnov
+from app.core.trees.model import VersatileTree
+from app.core.trees.options import Correction, Options, SecondTest, Strategy
+from app.core.trees.results import AttributeShift, ThresholdChange
+from app.core.trees.stored import of_arrays, to_arrays
+from app.core.trees.tree import Tree
+from app.training.process import Trainer, TrainingRefused, TrainingTooLong
+from models_store import arrays
+from models_store.adaptations import AdaptationRecord, SourceRecord
+from models_store.sources import Prepared
+
+MOST_ATTRIBUTES = 1000
+MOST_NODES = 200_000
+MOST_NUMBERS = 50_000_000
+KEPT = 8
+"""Loaded trees, with their training columns."""
+
+
+class TreeTrainingIn(In):
+    """Labelled rows that the tree is, or was, trained on; null is a missing value."""
+
+    features: Table
+    labels: Labels
+    feature_names: Annotated[Names | None, Field(min_length=1), at_most(MOST_ATTRIBUTES)] = None
+    categorical: Annotated[Names, at_most(MOST_ATTRIBUTES)] = Field(default_factory=list)
+    max_depth: Annotated[int | None, Field(ge=1, le=100)] = None
+    min_samples_leaf: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
+
+
+class TreeArraysIn(In):
+    """A tree in scikit-learn's own arrays: ``estimator.tree_.feature`` and so on."""
+
+    feature: Matrix
+    threshold: Matrix
+    children_left: Matrix
+    children_right: Matrix
+    missing_go_to_left: Matrix | None = None
+
+
+class TreeSourceIn(In):
+    """Rows to grow a tree on; or a tree that exists, and the rows that it was grown on."""
+
+    training: TreeTrainingIn
+    tree: TreeArraysIn | None = None
+    metadata: Metadata = Field(default_factory=dict)
+
+
+class TreeAdaptationIn(In):
+    """A batch of features to adapt to; null is a missing value."""
+
+    features: Table
+    columns: Labels | None = None
+    strategy: Strategy = "versatile"
+    significance: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    correction: Correction = "none"
+    second_test: SecondTest = "plain"
+    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
+    include: Annotated[list[Literal["predictions", "posteriors"]], at_most(2)] = Field(
+        default_factory=list
+    )
+
+
+class TreePredictionsIn(In):
+    """Further rows of features."""
+
+    features: Table
+    columns: Labels | None = None
+    include: Annotated[list[Literal["posteriors"]], at_most(1)] = Field(default_factory=list)
+
+
+class VersatileTrees:
+    """The kind; it keeps the trees that were used last."""
+
+    classes = True
+    adapts = TreeAdaptationIn
+    predicts = TreePredictionsIn
+    registers = TreeSourceIn
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[int, VersatileTree] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def prepare(
+        self, source: Any, classes: tuple[str, ...], at: str, trainer: Trainer
+    ) -> tuple[Prepared, dict[str, Any]]:
+        """Grow or check the tree, and sort its training columns."""
+        given = parse.part(TreeSourceIn, source, at)
+        asked = given.training
+        where = f"{at}/training"
+        names = _names(asked, where)
+        rows = _rows(asked.features, names, f"{where}/features")
+        labels = json.codes(asked.labels, classes, f"{where}/labels")
+        if len(labels) != len(rows):
+            message = f"has {len(labels)} labels for {len(rows)} rows of features"
+            raise InvalidInput.at(f"{where}/labels", message)
+        if given.tree is None:
+            tree = _grown(asked, rows, labels, where, trainer)
+        else:
+            tree = _sent(given.tree, len(names), f"{at}/tree")
+        model = VersatileTree.of(tree, rows, labels, classes, names, asked.categorical, where)
+        kept = to_arrays(model)
+        content = {
+            "attributes": list(names),
+            "rows": len(rows),
+            "grown": given.tree is None,
+            "max_depth": asked.max_depth,
+            "min_samples_leaf": asked.min_samples_leaf,
+            "seed": asked.seed,
+        }
+        encoded = {name: arrays.encode(array) for name, array in kept.items()}
+        return Prepared(_digest(classes, content, encoded), content, encoded), given.metadata
+
+    def version(self, record: SourceRecord) -> dict[str, Any]:
+        """What was registered."""
+        model = self._model(record)
+        categorical = [
+            name for name, no in zip(model.attributes, model.categorical, strict=True) if no
+        ]
+        return {
+            "classes": list(model.classes),
+            "priors": by_class(model.classes, model.priors),
+            "attributes": list(model.attributes),
+            "categorical": categorical,
+            "tree": {
+                "nodes": len(model.tree.feature),
+                "depth": model.tree.depth,
+                "leaves": len(model.tree.feature) - len(model.tree.inner),
+            },
+            "training": {key: record.content[key] for key in TRAINING},
+        }
+
+    def adapt(self, record: SourceRecord, payload: Payload) -> Adapted:
+        """Its thresholds adapted to a batch."""
+        model = self._model(record)
+        sent = payload.batch()
+        given, rows = _batch(TreeAdaptationIn, sent, model)
+        options = Options(
+            strategy=given.strategy,
+            significance=given.significance,
+            correction=given.correction,
+            second_test=given.second_test,
+            seed=given.seed,
+        )
+        found = adapt(model, Batch(rows), options)
+        before, after = model.tree.leaves(rows), found.tree.leaves(rows)
+        decided = model.decisions[after]
+        counts = np.bincount(decided, minlength=len(model.classes)) / len(rows)
+        changed = int(np.count_nonzero(model.decisions[before] != decided))
+        content = {
+            "size": len(rows),
+            "strategy": given.strategy,
+            "significance": given.significance,
+            "correction": given.correction,
+            "second_test": given.second_test,
+            "seed": given.seed,
+            "summary": {
+                "moved": [one.in_words for one in found.attributes if one.kind != "none"],
+                "changed_predictions": changed,
+            },
+            "attributes": [_attribute(one) for one in found.attributes],
+            "thresholds": [_threshold(one) for one in found.thresholds],
+            "predicted": by_class(model.classes, counts),
+        }
+        included: dict[str, Any] = {}
+        if "predictions" in given.include:
+            included["predictions"] = [model.classes[k] for k in decided.tolist()]
+        if "posteriors" in given.include:
+            included["posteriors"] = model.posteriors[after]
+        kept = {"threshold": found.tree.threshold}
+        return Adapted(content, kept, found.warnings, included)
+
+    def predict(self, record: AdaptationRecord, payload: Payload) -> dict[str, Any]:
+        """Classes of further rows by the adapted thresholds."""
+        model = self._model(record.source)
+        given, rows = _batch(TreePredictionsIn, payload.batch(), model)
+        leaves = model.tree.with_thresholds(record.arrays["threshold"]).leaves(rows)
+        shown: dict[str, Any] = {
+            "adaptation": record.id,
+            "size": len(rows),
+            "columns": list(model.classes),
+            "predictions": [model.classes[k] for k in model.decisions[leaves].tolist()],
+        }
+        if "posteriors" in given.include:
+            shown["posteriors"] = model.posteriors[leaves]
+        return shown
+
+    def _model(self, record: SourceRecord) -> VersatileTree:
+        with self._lock:
+            if record.id in self._kept:
+                self._kept.move_to_end(record.id)
+                return self._kept[record.id]
+        attributes = tuple(record.content["attributes"])
+        model = of_arrays(record.arrays, record.classes, attributes)
+        with self._lock:
+            self._kept[record.id] = model
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        return model
+
+
+TRAINING = ("rows", "grown", "max_depth", "min_samples_leaf", "seed")
+
+
+def _batch(shape: Any, sent: Sent, model: VersatileTree) -> tuple[Any, Floats]:
+    """The envelope, and N × d rows in the model's order."""
+    if sent.frame is not None:
+        given = parse.envelope(shape, {**sent.content, "features": []}, sent.text)
+        return given, _framed(sent.frame, model.attributes)
+    given = parse.envelope(shape, sent.content, sent.text)
+    order = json.column_order(given.columns, model.attributes, "/columns")
+    rows = _rows(given.features, model.attributes, "/features")
+    return given, rows if order is None else np.ascontiguousarray(rows[:, order])
+
+
+def _framed(frame: Frame, names: tuple[str, ...]) -> Floats:
+    faults = Faults()
+    found = []
+    for name in names:
+        column = frame.columns.get(name)
+        if column is None or column.numbers is None:
+            what = "is missing" if column is None else "must be a column of numbers"
+            faults.add(pointer(name), what)
+        else:
+            found.append(column.numbers)
+    faults.raise_if_any()
+    return np.column_stack(found)
+
+
+def _rows(values: Any, names: tuple[str, ...], at: str) -> Floats:
+    """Rows of numbers; null, or NaN in an array, is missing."""
+    if isinstance(values, np.ndarray) and values.shape[1] != len(names):
+        raise InvalidInput.at(at, f"has {values.shape[1]} columns, must have {len(names)}")
+    rows = table(values, names, {}, False, True, at)
+    if rows.size > MOST_NUMBERS:
+        message = f"holds {rows.size} numbers, at most {MOST_NUMBERS} are allowed"
+        raise InvalidInput.at(at, message)
+    return rows
+
+
+def _names(given: TreeTrainingIn, at: str) -> tuple[str, ...]:
+    rows: Any = given.features
+    first = rows[0] if isinstance(rows, list | np.ndarray) and len(rows) else None
+    width = len(first) if isinstance(first, list | np.ndarray) else 1
+    if not 0 < width <= MOST_ATTRIBUTES:
+        message = f"has {width} columns; send 1 to {MOST_ATTRIBUTES}"
+        raise InvalidInput.at(f"{at}/features", message)
+    if given.feature_names is None:
+        return tuple(f"x{j}" for j in range(width))
+    return parse.unique(given.feature_names, f"{at}/feature_names")
+
+
+def _sent(given: TreeArraysIn, width: int, at: str) -> Tree:
+    """A tree as somebody's scikit-learn grew it."""
+    parts: dict[str, Codes] = {}
+    for name in ("feature", "children_left", "children_right"):
+        numbers = _numbers(getattr(given, name), f"{at}/{name}")
+        if (numbers != np.round(numbers)).any():
+            raise InvalidInput.at(f"{at}/{name}", "must hold whole numbers")
+        parts[name] = numbers.astype(np.intp)
+    missing = None
+    if given.missing_go_to_left is not None:
+        missing = _numbers(given.missing_go_to_left, f"{at}/missing_go_to_left") != 0
+        if len(missing) != len(parts["feature"]):
+            raise InvalidInput.at(f"{at}/missing_go_to_left", "must have one entry per node")
+    threshold = _numbers(given.threshold, f"{at}/threshold")
+    return Tree.of(
+        parts["feature"],
+        threshold,
+        parts["children_left"],
+        parts["children_right"],
+        width,
+        missing,
+        at,
+    )
+
+
+def _numbers(values: Any, at: str) -> Floats:
+    if not isinstance(values, list) or not 0 < len(values) <= MOST_NODES:
+        raise InvalidInput.at(at, f"must be a list of 1 to {MOST_NODES} numbers, one per node")
+    faults = Faults()
+    for position, value in enumerate(values):
+        if type(value) not in (int, float) or not abs(value) < 1e300:
+            faults.add(f"{at}/{position}", f"is {json.shown(value)}, must be a number")
+    faults.raise_if_any()
+    return np.array(values, dtype=np.float64)
+
+
+def _grown(given: TreeTrainingIn, rows: Floats, labels: Codes, at: str, trainer: Trainer) -> Tree:
+    try:
+        with trainer.turn():
+            found = trainer.grow(rows, labels, given.max_depth, given.min_samples_leaf, given.seed)
+    except (TrainingRefused, TrainingTooLong) as error:
+        raise InvalidInput.at(at, str(error)) from None
+    return Tree.of(
+        found["feature"],
+        found["threshold"],
+        found["children_left"],
+        found["children_right"],
+        rows.shape[1],
+        found["missing_go_to_left"] != 0,
+        at,
+    )
+
+
+def _digest(classes: tuple[str, ...], content: dict[str, Any], encoded: dict[str, bytes]) -> str:
+    state = hashlib.sha256(stdlib_json.dumps([classes, content], sort_keys=True).encode())
+    for name, array in sorted(encoded.items()):
+        state.update(f"{name} {len(array)}".encode())
+        state.update(array)
+    return state.hexdigest()
+
+
+def _test(found: KolmogorovSmirnov | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "ks_statistic": found.statistic,
+        "p_value": found.p_value,
+        "p_value_method": found.method,
+    }
+
+
+def _attribute(one: AttributeShift) -> dict[str, Any]:
+    first = _test(one.first)
+    return {
+        "attribute": one.attribute,
+        **(first or {"ks_statistic": None, "p_value": None, "p_value_method": None}),
+        "adjusted_p_value": one.adjusted_p_value,
+        "shifted": one.shifted,
+        "kind": one.kind,
+        "alpha": one.alpha,
+        "beta": one.beta,
+        "second_test": _test(one.second),
+        "attained_share": one.attained_share,
+        "in_words": one.in_words,
+    }
+
+
+def _threshold(one: ThresholdChange) -> dict[str, Any]:
+    """A threshold of minus infinity, which sends every value to the right, is null."""
+    return {
+        "node": one.node,
+        "attribute": one.attribute,
+        "source": one.source if np.isfinite(one.source) else None,
+        "adapted": one.adapted if np.isfinite(one.adapted) else None,
+        "share": one.share,
+        "attained_share": one.attained_share,
+    }
