@@ -97,7 +97,8 @@ def _inputs() -> dict[str, Any]:
 def _query(shape: type[BaseModel]) -> dict[str, Any]:
     """The fields that an NPY body leaves to the query: scalars, dotted where nested."""
     strings = {"type": "array", "items": {"type": "string"}}
-    found: dict[str, Any] = {"columns": strings, "predictions": {"type": "string"}}
+    kinds = {"type": "string", "enum": ["posteriors", "features"], "default": "posteriors"}
+    found: dict[str, Any] = {"columns": strings, "predictions": {"type": "string"}, "rows": kinds}
     if "labels" in shape.model_fields:
         found["labels"] = {"type": "string"}
     if "include" in shape.model_fields:

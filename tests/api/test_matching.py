@@ -274,6 +274,29 @@ class TestFormats:
             assert answer.status_code == 201, answer.text
             assert shares(answer.json()) == pytest.approx(wanted, abs=1e-12)
 
+    def test_groups_of_a_table_have_an_estimate_each(
+        self, client: httpx.Client, address: str
+    ) -> None:
+        table = pa.table(
+            {
+                "amount": BATCH[:, 0],
+                "age": BATCH[:, 1],
+                "country": ["BE"] * 100 + ["NL"] * 300,
+            }
+        )
+        body = io.BytesIO()
+        pyarrow.parquet.write_table(table, body)
+        answer = client.post(
+            f"{address}/estimates?group_by=country&method=rffm&options.soft=true",
+            content=body.getvalue(),
+            headers={"content-type": arrow.PARQUET},
+        )
+        assert answer.status_code == 201, answer.text
+        first, second = (item["estimate"] for item in answer.json()["items"])
+        assert shares(first)[0] > 0.9
+        assert shares(second)[1] > 0.9
+        assert first["unknown_share"]["lower"] == 0
+
     def test_nan_is_refused_with_its_row(self, client: httpx.Client, address: str) -> None:
         body = io.BytesIO()
         np.save(body, np.array([[1.0, 2.0], [np.nan, 0.0]], np.float32))

@@ -25,10 +25,11 @@ class ShiftOptions(TypedDict, total=False):
 
 
 class MethodOptions(TypedDict, total=False):
-    """Of em: tolerance, max_iterations. Of bayes: prior, seed. Of cde: refit."""
+    """Of em: tolerance, max_iterations. Of bayes: prior, seed. Of cde: refit. Of matching: soft."""
 
     tolerance: float
     max_iterations: int
     prior: Mapping[str, float]
     seed: int
     refit: bool
+    soft: bool

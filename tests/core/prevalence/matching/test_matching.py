@@ -8,6 +8,7 @@ from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 
 from app.core.prevalence import simplex
 from app.core.prevalence.arrays import Codes, Floats
+from app.core.prevalence.confusion import ConfusionMatrix, acc, acc_qp
 from app.core.prevalence.matching import kernels, random_features
 from app.core.prevalence.matching.bandwidth import sample
 from app.core.prevalence.matching.embedding import Embedded, Embedding
@@ -247,3 +248,24 @@ class TestSample:
         assert counts[1] == 3
         assert counts[0] == counts[2] == 298
         assert gram(np.ones((3, 3)), np.arange(3)).shape == (3, 3)
+
+
+class TestBbse:
+    @given(st.integers(0, 10_000), st.booleans())
+    @settings(deadline=None, max_examples=25)
+    def test_decisions_as_features_are_adjusted_counts(self, seed: int, soft: bool) -> None:
+        """Proposition 1: acc without, acc-qp with the constraint, on one-hot decisions."""
+        rng = np.random.default_rng(seed)
+        labels = np.repeat(np.arange(3), 40)
+        decided = np.where(rng.random(120) < 0.7, labels, rng.integers(0, 3, 120))
+        batch = rng.integers(0, 3, 50)
+        onehot = np.eye(3)
+        means = np.stack([onehot[decided[labels == k]].mean(axis=0) for k in range(3)])
+        counts = np.bincount(batch, minlength=3) / 50
+        confusion = ConfusionMatrix.of_decisions(labels, decided, 3).conditional
+        found = match_means(means, onehot[batch].mean(axis=0), UNIFORM, soft).prevalence
+        constrained = acc_qp(confusion, counts, UNIFORM, soft)
+        np.testing.assert_allclose(found, constrained.prevalence, rtol=0, atol=1e-9)
+        plain = acc(confusion, counts, UNIFORM)
+        if not plain.inadmissible:
+            np.testing.assert_allclose(found, plain.prevalence, rtol=0, atol=1e-9)
