@@ -13,6 +13,7 @@ from app.core.prevalence.costs import least_cost, score_threshold
 from app.core.prevalence.covariance import covariance, widening
 from app.core.prevalence.false_alarms import raw_false_alarm_rate
 from app.core.prevalence.likelihood import Likelihood
+from app.core.prevalence.matching.fit import Fit
 from app.core.prevalence.shift import Reference, ShiftTest, likelihood_ratio_test, replaced
 from app.core.prevalence.source import SourceModel
 from app.estimation.answers import (
@@ -50,11 +51,7 @@ def estimate(
     _advise(evidence, shift)
     fit = evidence.fit
     if fit is not None and fit.p_value < NOT_PRIOR_SHIFT:
-        evidence.warn(
-            "not-prior-shift",
-            f"no class shares explain this batch (p = {fit.p_value:.2g}): something else than them "
-            "has changed, a new kind of case, say; doubt every share",
-        )
+        evidence.warn("not-prior-shift", _misfit(fit))
     if request.trace and solution.trace is None:
         message = f"{method} does not iterate from the source priors; em has a trace"
         evidence.warn("no-trace", message)
@@ -88,6 +85,19 @@ def _unknown(solution: Solution, spread: IntervalAnswer | None) -> UnknownShare 
         return None
     ends = (None, None) if spread is None or spread.unknown is None else spread.unknown
     return UnknownShare(max(solution.unknown, 0.0), *ends)
+
+
+def _misfit(fit: Fit) -> str:
+    message = (
+        f"no class shares explain this batch (p = {fit.p_value:.2g}): something else than them has "
+        "changed, a new kind of case, say; doubt every share"
+    )
+    if fit.reference == "features":
+        return message
+    return (
+        f"{message}. Or the validation rows were scored by other models than the batch, as out of "
+        "fold, whose posteriors are spread differently: score held-out rows with the model itself"
+    )
 
 
 def _warn_untested(evidence: Evidence) -> None:
