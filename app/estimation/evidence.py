@@ -27,6 +27,8 @@ from app.estimation.choice import LABEL_SCALE, Method
 from app.estimation.request import Batch, FeatureBatch, OutputBatch, PosteriorBatch
 from app.estimation.rows import SourceRows
 
+MOST_PAIRS = 1_000_000_000
+"""Most pairs of rows, of batch and version, whose exact kernel is computed."""
 LOOSE = 0.05
 """A log-likelihood that may lack this much in all (N · gap) is worth a warning."""
 
@@ -253,6 +255,9 @@ class Evidence:
             exact = None if self.source_rows is None else self.source_rows.exact()
             if exact is None:
                 raise MethodUnavailable(f"the exact {name} kernel", "the rows are not at hand")
+            if self.batch.size * len(exact.rows) > MOST_PAIRS:
+                reason = f"{self.batch.size} rows are too many for it; choose rffm"
+                raise MethodUnavailable(f"the exact {name} kernel", reason)
             rows = self.matching.embedding.standard.apply(self.matched_rows)
             kernel = self.matching.kernel(name)
             self._kernels[name] = Kernels.of(rows, exact.reference(name), kernel)

@@ -11,6 +11,7 @@ import pytest
 
 from app.api.wire import arrow
 from app.core.prevalence.arrays import Codes, Floats
+from app.estimation import evidence
 from tests.api.sources import CLASSES, register, scores
 from tests.golden import GOLDEN
 
@@ -234,6 +235,15 @@ class TestEstimate:
     ) -> None:
         answer = client.post(f"{address}/estimates", json=batch)
         assert answer.status_code == status, answer.text
+
+    def test_a_batch_too_large_for_the_exact_kernel(
+        self, client: httpx.Client, address: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(evidence, "MOST_PAIRS", 1000)
+        asked = {"features": BATCH.tolist(), "method": "kmm-energy"}
+        answer = client.post(f"{address}/estimates", json=asked)
+        assert answer.status_code == 409
+        assert "choose rffm" in answer.text
 
     def test_one_row(self, client: httpx.Client, address: str) -> None:
         for method in ("rffm", "kmm-gaussian", "kmm-energy"):

@@ -15,7 +15,7 @@ Field = Literal["posteriors", "predictions", "predicted_counts", "features"]
 
 @dataclass(frozen=True)
 class Features:
-    """Rows of features for a version trained in the service: a frame, an array or lists.
+    """Rows of features, to be scored or matched: a frame, an array or lists.
 
     None and NaN are missing values. ``columns`` names the columns of an array, and chooses those of
     a frame.
