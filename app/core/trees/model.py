@@ -1,14 +1,16 @@
 """A tree with what it was trained on: the source of adaptations."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.core.errors import InvalidInput
+from app.core.prevalence.adjust import adjust
 from app.core.prevalence.arrays import Codes, Floats, Mask
+from app.core.prevalence.calibration import Calibration
 from app.core.trees.column import Column
 from app.core.trees.tree import Tree
 
@@ -21,7 +23,8 @@ class VersatileTree:
     """C ``classes``, d ``attributes`` by name, J nodes.
 
     ``categorical``: d, attributes whose numbers are codes, never adapted. ``columns``: d sorted
-    training columns. ``counts``: J × C training rows that pass each node.
+    training columns. ``counts``: J × C training rows that pass each node. ``calibration``: of the
+    node posteriors, from rows that a tree grown likewise did not see.
     """
 
     classes: tuple[str, ...]
@@ -30,6 +33,7 @@ class VersatileTree:
     tree: Tree
     columns: tuple[Column, ...]
     counts: Floats
+    calibration: Calibration | None = None
 
     @classmethod
     def of(
@@ -41,11 +45,13 @@ class VersatileTree:
         attributes: Sequence[str],
         categorical: Sequence[str] = (),
         where: str = "",
+        keep_columns: bool = True,
     ) -> "VersatileTree":
         """From N × d training ``features`` (NaN where missing) and N class codes.
 
         Raises ``InvalidInput``, the pointer below ``where``, for unknown categorical attributes,
-        infinite features, a wrong width and a class without rows.
+        infinite features, a wrong width and a class without rows. Without ``keep_columns`` the
+        tree can score, but not be adapted.
         """
         names = tuple(attributes)
         _check(features, labels, len(classes), names, categorical, where)
@@ -54,7 +60,7 @@ class VersatileTree:
         counts = np.bincount(at, minlength=len(tree.feature) * len(classes)).astype(np.float64)
         columns = tuple(
             Column.of(features[:, a].astype(np.float64), labels, len(classes))
-            for a in range(len(names))
+            for a in range(len(names) if keep_columns else 0)
         )
         return cls(
             tuple(classes),
@@ -78,11 +84,21 @@ class VersatileTree:
         return decisions
 
     @cached_property
-    def posteriors(self) -> Floats:
+    def raw_posteriors(self) -> Floats:
         """P(class | node) with a Laplace correction towards the priors, J × C."""
         smoothed = self.counts + LAPLACE * len(self.classes) * self.priors
         shares: Floats = smoothed / smoothed.sum(axis=1, keepdims=True)
         return shares
+
+    @cached_property
+    def posteriors(self) -> Floats:
+        """The same, calibrated."""
+        raw = self.raw_posteriors
+        return raw if self.calibration is None else self.calibration.apply(raw)
+
+    def calibrated(self, calibration: Calibration) -> "VersatileTree":
+        """The same tree with a calibration of its node posteriors."""
+        return replace(self, calibration=calibration)
 
     def class_weights(self, target_priors: Floats) -> Floats:
         """P_dep(c) / P_tr(c), C; every class has training rows."""
@@ -91,9 +107,7 @@ class VersatileTree:
 
     def posteriors_under(self, target_priors: Floats) -> Floats:
         """The node posteriors, J × C, under other priors."""
-        weighted = self.posteriors * self.class_weights(target_priors)
-        shares: Floats = weighted / weighted.sum(axis=1, keepdims=True)
-        return shares
+        return adjust(self.posteriors, self.priors, target_priors)[0]
 
 
 def _check(

@@ -1,0 +1,131 @@
+"""One batch in, one adaptation out; and further rows scored with it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.core.prevalence.arrays import Codes, Floats
+from app.core.trees.adapt import Adapted, adapt
+from app.core.trees.batch import Batch
+from app.core.trees.model import VersatileTree, check_rows
+from app.core.trees.options import Options
+from app.core.trees.output_shift import (
+    OutputShift,
+    adapt_and_estimate,
+    adapt_under,
+    labelled_priors,
+)
+from app.core.trees.results import AttributeShift, ThresholdChange
+from app.core.warnings import Warning
+
+
+@dataclass(frozen=True, eq=False)
+class Adaptation:
+    """A source tree adapted to a batch of ``size`` rows.
+
+    ``thresholds``: one per deciding node, in the order of the nodes. ``output_shift``: the target
+    priors it assumed, None for those of the source. ``prevalence``: C shares of the predictions
+    for the batch, by count; ``changed``: how many of them differ from the source tree's.
+    """
+
+    options: Options
+    attributes: tuple[AttributeShift, ...]
+    thresholds: tuple[ThresholdChange, ...]
+    output_shift: OutputShift | None
+    size: int
+    prevalence: Floats
+    changed: int
+    warnings: tuple[Warning, ...]
+
+    @property
+    def moved(self) -> tuple[AttributeShift, ...]:
+        """The attributes whose thresholds were changed."""
+        return tuple(shift for shift in self.attributes if shift.kind != "none")
+
+    @property
+    def target_priors(self) -> Floats | None:
+        """C, None for those of the source."""
+        return None if self.output_shift is None else self.output_shift.target_priors
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """N ``leaves``, and of each the ``decisions`` (class codes) and ``posteriors`` (N × C).
+
+    A decision is the class of most *training* rows of the leaf, whatever the priors; posteriors
+    are calibrated, and follow the target priors.
+    """
+
+    leaves: Codes
+    decisions: Codes
+    posteriors: Floats
+
+
+def adaptation(
+    model: VersatileTree,
+    rows: NDArray[np.floating],
+    options: Options,
+    target_priors: Floats | Literal["estimate"] | None = None,
+    deployment_labels: Codes | None = None,
+) -> Adaptation:
+    """Adapt ``model`` to N × d rows, NaN where missing.
+
+    ``target_priors``: C shares that sum to one; ``"estimate"`` finds them with the thresholds;
+    None leaves those of the source, unless ``deployment_labels``, class codes of some labelled
+    rows of the same population, give them. Raises ``InvalidInput`` for a wrong width, no rows,
+    and infinities.
+    """
+    check_rows(rows, len(model.attributes), "/features")
+    batch = Batch(rows)
+    said: tuple[Warning, ...] = ()
+    if deployment_labels is not None and target_priors is None:
+        target_priors, said = labelled_priors(deployment_labels, len(model.classes))
+    adapted, shift, more = _adapted(model, batch, options, target_priors)
+    found = model.decisions[adapted.tree.leaves(rows)]
+    before = model.decisions[model.tree.leaves(rows)]
+    counts = np.bincount(found, minlength=len(model.classes)).astype(np.float64)
+    return Adaptation(
+        options,
+        adapted.attributes,
+        adapted.thresholds,
+        shift,
+        len(rows),
+        counts / counts.sum(),
+        int(np.count_nonzero(found != before)),
+        (*said, *adapted.warnings, *more),
+    )
+
+
+def predictions(
+    model: VersatileTree,
+    thresholds: Sequence[ThresholdChange],
+    target_priors: Floats | None,
+    rows: NDArray[np.floating],
+) -> Predictions:
+    """Score N × d rows with the thresholds of an adaptation and the priors it assumed."""
+    check_rows(rows, len(model.attributes), "/features")
+    adapted = model.tree.threshold.copy()
+    adapted[[change.node for change in thresholds]] = [change.adapted for change in thresholds]
+    leaves = model.tree.with_thresholds(adapted).leaves(rows)
+    posteriors = model.posteriors
+    if target_priors is not None:
+        posteriors = model.posteriors_under(target_priors)
+    return Predictions(leaves, model.decisions[leaves], posteriors[leaves])
+
+
+def _adapted(
+    model: VersatileTree,
+    batch: Batch,
+    options: Options,
+    target_priors: Floats | Literal["estimate"] | None,
+) -> tuple[Adapted, OutputShift | None, tuple[Warning, ...]]:
+    if target_priors is None:
+        return adapt(model, batch, options), None, ()
+    if isinstance(target_priors, str):
+        search, said = adapt_and_estimate(model, batch, options)
+        return search.adapted, search.shift, said
+    search = adapt_under(model, batch, options, target_priors)
+    return search.adapted, search.shift, ()
