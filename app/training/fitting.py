@@ -14,7 +14,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import CategoricalNB, GaussianNB, MultinomialNB
 from sklearn.svm import LinearSVC
-from sklearn.tree import DecisionTreeClassifier
 
 from app.core.learners.columns import Columns
 from app.core.learners.encoding import Encoding
@@ -176,20 +175,3 @@ _FITTERS: dict[Learner, Callable[..., Fitted]] = {
     "random-forest": _forest,
     "gradient-boosting": _boosting,
 }
-
-
-def grown(
-    rows: Floats, labels: Codes, max_depth: int | None, min_samples_leaf: int, seed: int
-) -> dict[str, NDArray[Any]]:
-    """A decision tree as its own arrays; a row without a value goes where training sent it."""
-    tree = DecisionTreeClassifier(
-        max_depth=max_depth, min_samples_leaf=min_samples_leaf, random_state=seed
-    )
-    found = tree.fit(rows, labels).tree_
-    return {
-        "feature": found.feature.astype(np.int64),
-        "threshold": found.threshold.astype(np.float64),
-        "children_left": found.children_left.astype(np.int64),
-        "children_right": found.children_right.astype(np.int64),
-        "missing_go_to_left": found.missing_go_to_left.astype(np.uint8),
-    }

@@ -1,5 +1,6 @@
 """The jobs of the worker and their results, to messages and back."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.cde import CdeResult
 from app.training import wire
 
-GROWTH = "growth"
+GROWTH, TREE = "growth", "tree."
 
 
 @dataclass(frozen=True)
@@ -112,31 +113,48 @@ def refitted(content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Refitt
 
 @dataclass(frozen=True)
 class Growth:
-    """Grow one tree on N × d rows (NaN where missing) and N class codes."""
+    """Grow one tree on N × d ``rows`` (NaN where missing) and N class codes, and calibrate it.
+
+    ``tree``: the arrays of one that was grown on these rows elsewhere.
+    """
 
     rows: Floats
     labels: Codes
+    classes: tuple[str, ...]
+    attributes: tuple[str, ...]
+    categorical: tuple[str, ...]
     max_depth: int | None
     min_samples_leaf: int
     seed: int
+    tree: Mapping[str, NDArray[Any]] | None = None
 
     def message(self) -> bytes:
         """For the worker."""
         content = {
             GROWTH: True,
+            "classes": self.classes,
+            "attributes": self.attributes,
+            "categorical": self.categorical,
             "max_depth": self.max_depth,
             "min_samples_leaf": self.min_samples_leaf,
             "seed": self.seed,
         }
-        return wire.encode(content, {"rows": self.rows, "labels": self.labels.astype(np.int64)})
+        tree = {f"{TREE}{name}": array for name, array in (self.tree or {}).items()}
+        labels = self.labels.astype(np.int64)
+        return wire.encode(content, {"rows": self.rows, "labels": labels, **tree})
 
     @classmethod
     def of(cls, content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "Growth":
         """The growth of ``message``."""
+        tree = {name.removeprefix(TREE): a for name, a in arrays.items() if name.startswith(TREE)}
         return cls(
             arrays["rows"],
             arrays["labels"].astype(np.intp),
+            tuple(content["classes"]),
+            tuple(content["attributes"]),
+            tuple(content["categorical"]),
             content["max_depth"],
             content["min_samples_leaf"],
             content["seed"],
+            tree or None,
         )

@@ -20,7 +20,7 @@ from typing import IO, Any
 from numpy.typing import NDArray
 
 from app.core.learners.trained import Training
-from app.core.prevalence.arrays import Codes, Floats
+from app.core.prevalence.arrays import Floats
 from app.training import jobs, wire
 from app.training.jobs import Growth, Job, Learnt, Refitted
 
@@ -89,12 +89,9 @@ class Trainer:
         """Iterate cde by refitting, in one's turn."""
         return jobs.refitted(*self._run(Job(training, batch, max_iterations)))
 
-    def grow(
-        self, rows: Floats, labels: Codes, max_depth: int | None, min_samples_leaf: int, seed: int
-    ) -> dict[str, NDArray[Any]]:
-        """Grow a decision tree, in one's turn; scikit-learn's arrays by name."""
-        _, found = self._run(Growth(rows, labels, max_depth, min_samples_leaf, seed))
-        return found
+    def grow(self, growth: Growth) -> dict[str, NDArray[Any]]:
+        """Grow a tree, or calibrate one, in one's turn; its arrays by name."""
+        return self._run(growth)[1]
 
     def close(self) -> None:
         """End the worker that runs; no other starts."""

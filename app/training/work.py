@@ -9,7 +9,10 @@ from app.core.learners.folds import fold_count, stratified
 from app.core.learners.trained import Training, size
 from app.core.prevalence.arrays import Floats
 from app.core.prevalence.cde import iterate
-from app.training.fitting import fit, grown
+from app.core.trees.keeping import to_arrays
+from app.core.trees.tree import Tree
+from app.training import trees
+from app.training.fitting import fit
 from app.training.jobs import Growth, Learnt, Refitted
 
 MOST_BYTES = 128 * 1024 * 1024
@@ -64,5 +67,17 @@ def refit(training: Training, batch: Floats, max_iterations: int) -> Refitted:
 
 
 def grow(growth: Growth) -> dict[str, NDArray[Any]]:
-    """One tree, in scikit-learn's arrays."""
-    return grown(growth.rows, growth.labels, growth.max_depth, growth.min_samples_leaf, growth.seed)
+    """A versatile tree as arrays: grown here or elsewhere, its leaves calibrated."""
+    training = trees.TreeTraining(
+        growth.rows,
+        growth.labels,
+        growth.classes,
+        growth.attributes,
+        growth.categorical,
+        growth.max_depth,
+        growth.min_samples_leaf,
+        growth.seed,
+    )
+    if growth.tree is None:
+        return to_arrays(trees.grow(training))
+    return to_arrays(trees.of_arrays(Tree(**growth.tree), training))

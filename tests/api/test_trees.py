@@ -245,6 +245,30 @@ class TestAdapting:
         assert answers[1].headers["idempotency-replayed"] == "true"
         assert answers[0].headers["location"] == f"/v1/adaptations/{answers[0].json()['id']}"
 
+    def test_shares_that_changed_are_no_shift_of_attributes(
+        self, lasting: httpx.Client, version: str
+    ) -> None:
+        rows, worn = machines(6, 1000, 0.9)
+        plain = adapted(lasting, version, rows)
+        assert by_name(plain)["temperature"]["shifted"]
+        assert plain["output_shift"] is None
+        estimated = adapted(lasting, version, rows, target_priors="estimate")
+        assert not by_name(estimated)["temperature"]["shifted"]
+        shift = estimated["output_shift"]
+        assert shift["status"] == "converged"
+        assert shift["target_priors"]["worn"] == pytest.approx(0.9, abs=0.06)
+        stated = adapted(lasting, version, rows, target_priors={"fine": 0.1, "worn": 0.9})
+        assert stated["output_shift"]["status"] == "given"
+        assert not by_name(stated)["temperature"]["shifted"]
+        labels = [CLASSES[k] for k in worn[:100]]
+        labelled = adapted(lasting, version, rows, deployment_labels=labels)
+        share = labelled["output_shift"]["target_priors"]["worn"]
+        assert share == pytest.approx(worn[:100].mean())
+        address = f"/v1/adaptations/{stated['id']}/predictions"
+        body = {"features": rows.tolist(), "include": ["posteriors"]}
+        mean = np.mean(lasting.post(address, json=body).json()["posteriors"], axis=0)
+        assert mean[1] == pytest.approx(worn.mean(), abs=0.05)
+
     def test_few_rows_are_told(self, lasting: httpx.Client, version: str) -> None:
         rows = machines(5, 20)[0]
         rows[:, 1] = np.exp(rows[:, 1])
@@ -263,6 +287,18 @@ class TestAdapting:
             ({"features": [[1, 2, 3]], "strategy": "best"}, 422, "/strategy"),
             ({"features": [[1, 2, 3]], "significance": 2}, 422, "/significance"),
             ({"features": [[1, 2, 3]], "posteriors": [[1, 0]]}, 422, "/posteriors"),
+            ({"features": [[1, 2, 3]], "target_priors": "guess"}, 422, "/target_priors"),
+            ({"features": [[1, 2, 3]], "target_priors": {"fine": 1}}, 422, "/target_priors/worn"),
+            ({"features": [[1, 2, 3]], "deployment_labels": ["x"]}, 422, "/deployment_labels/0"),
+            (
+                {
+                    "features": [[1, 2, 3]],
+                    "deployment_labels": ["fine"],
+                    "target_priors": "estimate",
+                },
+                422,
+                "/deployment_labels",
+            ),
         ],
     )
     def test_what_is_wrong_is_placed(

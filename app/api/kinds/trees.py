@@ -4,6 +4,7 @@ import hashlib
 import json as stdlib_json
 import threading
 from collections import OrderedDict
+from dataclasses import fields
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ from app.api.kinds import Adapted
 from app.api.payload import Payload, Sent
 from app.api.present import by_class
 from app.api.requests import (
+    ByName,
     In,
     Labels,
     Matrix,
@@ -25,16 +27,18 @@ from app.api.requests import (
 from app.api.wire import json
 from app.api.wire.frame import Frame
 from app.api.wire.table import table
+from app.core import budget
 from app.core.errors import Faults, InvalidInput, pointer
 from app.core.prevalence.arrays import Codes, Floats
-from app.core.trees.adapt import adapt
-from app.core.trees.batch import Batch
+from app.core.trees.adaptation import Predictions, adaptation, predictions
+from app.core.trees.keeping import of_arrays
 from app.core.trees.ks import KolmogorovSmirnov
 from app.core.trees.model import VersatileTree
 from app.core.trees.options import Correction, Options, SecondTest, Strategy
+from app.core.trees.output_shift import OutputShift
 from app.core.trees.results import AttributeShift, ThresholdChange
-from app.core.trees.stored import of_arrays, to_arrays
 from app.core.trees.tree import Tree
+from app.training.jobs import Growth
 from app.training.process import Trainer, TrainingRefused, TrainingTooLong
 from models_store import arrays
 from models_store.adaptations import AdaptationRecord, SourceRecord
@@ -87,6 +91,8 @@ class TreeAdaptationIn(In):
     correction: Correction = "none"
     second_test: SecondTest = "plain"
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
+    target_priors: ByName | Literal["estimate"] | None = None
+    deployment_labels: Labels | None = None
     include: Annotated[list[Literal["predictions", "posteriors"]], at_most(2)] = Field(
         default_factory=list
     )
@@ -115,29 +121,22 @@ class VersatileTrees:
     def prepare(
         self, source: Any, classes: tuple[str, ...], at: str, trainer: Trainer
     ) -> tuple[Prepared, dict[str, Any]]:
-        """Grow or check the tree, and sort its training columns."""
+        """Grow or check the tree, sort its training columns, calibrate its leaves."""
         given = parse.part(TreeSourceIn, source, at)
-        asked = given.training
-        where = f"{at}/training"
-        names = _names(asked, where)
-        rows = _rows(asked.features, names, f"{where}/features")
-        labels = json.codes(asked.labels, classes, f"{where}/labels")
-        if len(labels) != len(rows):
-            message = f"has {len(labels)} labels for {len(rows)} rows of features"
-            raise InvalidInput.at(f"{where}/labels", message)
-        if given.tree is None:
-            tree = _grown(asked, rows, labels, where, trainer)
-        else:
-            tree = _sent(given.tree, len(names), f"{at}/tree")
-        model = VersatileTree.of(tree, rows, labels, classes, names, asked.categorical, where)
-        kept = to_arrays(model)
+        growth = _growth(given, classes, at)
+        try:
+            with trainer.turn():
+                kept = trainer.grow(growth)
+                budget.renew()
+        except (TrainingRefused, TrainingTooLong) as error:
+            raise InvalidInput.at(f"{at}/training", str(error)) from None
         content = {
-            "attributes": list(names),
-            "rows": len(rows),
-            "grown": given.tree is None,
-            "max_depth": asked.max_depth,
-            "min_samples_leaf": asked.min_samples_leaf,
-            "seed": asked.seed,
+            "attributes": growth.attributes,
+            "rows": len(growth.rows),
+            "grown": growth.tree is None,
+            "max_depth": growth.max_depth,
+            "min_samples_leaf": growth.min_samples_leaf,
+            "seed": growth.seed,
         }
         encoded = {name: arrays.encode(array) for name, array in kept.items()}
         return Prepared(_digest(classes, content, encoded), content, encoded), given.metadata
@@ -173,48 +172,44 @@ class VersatileTrees:
             second_test=given.second_test,
             seed=given.seed,
         )
-        found = adapt(model, Batch(rows), options)
-        before, after = model.tree.leaves(rows), found.tree.leaves(rows)
-        decided = model.decisions[after]
-        counts = np.bincount(decided, minlength=len(model.classes)) / len(rows)
-        changed = int(np.count_nonzero(model.decisions[before] != decided))
+        priors, labels = _output_shift(given, model.classes)
+        found = adaptation(model, rows, options, priors, labels)
         content = {
-            "size": len(rows),
-            "strategy": given.strategy,
-            "significance": given.significance,
-            "correction": given.correction,
-            "second_test": given.second_test,
-            "seed": given.seed,
+            "size": found.size,
+            **vars(options),
             "summary": {
-                "moved": [one.in_words for one in found.attributes if one.kind != "none"],
-                "changed_predictions": changed,
+                "moved": [one.in_words for one in found.moved],
+                "changed_predictions": found.changed,
             },
             "attributes": [_attribute(one) for one in found.attributes],
             "thresholds": [_threshold(one) for one in found.thresholds],
-            "predicted": by_class(model.classes, counts),
+            "output_shift": _shown(model.classes, found.output_shift),
+            "predicted": by_class(model.classes, found.prevalence),
         }
+        kept = {"adapted": np.array([one.adapted for one in found.thresholds])}
+        if found.target_priors is not None:
+            kept["target_priors"] = found.target_priors
         included: dict[str, Any] = {}
-        if "predictions" in given.include:
-            included["predictions"] = [model.classes[k] for k in decided.tolist()]
-        if "posteriors" in given.include:
-            included["posteriors"] = model.posteriors[after]
-        kept = {"threshold": found.tree.threshold}
+        if given.include:
+            said = predictions(model, found.thresholds, found.target_priors, rows)
+            included = _scored(said, model.classes, given.include)
         return Adapted(content, kept, found.warnings, included)
 
     def predict(self, record: AdaptationRecord, payload: Payload) -> dict[str, Any]:
         """Classes of further rows by the adapted thresholds."""
         model = self._model(record.source)
         given, rows = _batch(TreePredictionsIn, payload.batch(), model)
-        leaves = model.tree.with_thresholds(record.arrays["threshold"]).leaves(rows)
-        shown: dict[str, Any] = {
+        thresholds = [
+            ThresholdChange(int(node), "", 0.0, float(adapted))
+            for node, adapted in zip(model.tree.inner, record.arrays["adapted"], strict=True)
+        ]
+        said = predictions(model, thresholds, record.arrays.get("target_priors"), rows)
+        return {
             "adaptation": record.id,
             "size": len(rows),
             "columns": list(model.classes),
-            "predictions": [model.classes[k] for k in model.decisions[leaves].tolist()],
+            **_scored(said, model.classes, ["predictions", *given.include]),
         }
-        if "posteriors" in given.include:
-            shown["posteriors"] = model.posteriors[leaves]
-        return shown
 
     def _model(self, record: SourceRecord) -> VersatileTree:
         with self._lock:
@@ -222,7 +217,7 @@ class VersatileTrees:
                 self._kept.move_to_end(record.id)
                 return self._kept[record.id]
         attributes = tuple(record.content["attributes"])
-        model = of_arrays(record.arrays, record.classes, attributes)
+        model = of_arrays(record.classes, attributes, record.arrays)
         with self._lock:
             self._kept[record.id] = model
             while len(self._kept) > KEPT:
@@ -281,6 +276,74 @@ def _names(given: TreeTrainingIn, at: str) -> tuple[str, ...]:
     return parse.unique(given.feature_names, f"{at}/feature_names")
 
 
+def _growth(given: TreeSourceIn, classes: tuple[str, ...], at: str) -> Growth:
+    """What is to be grown, checked."""
+    asked, where = given.training, f"{at}/training"
+    names = _names(asked, where)
+    rows = _rows(asked.features, names, f"{where}/features")
+    labels = json.codes(asked.labels, classes, f"{where}/labels")
+    if len(labels) != len(rows):
+        message = f"has {len(labels)} labels for {len(rows)} rows of features"
+        raise InvalidInput.at(f"{where}/labels", message)
+    empty = np.flatnonzero(np.bincount(labels, minlength=len(classes)) == 0)
+    if len(empty):
+        message = f"has no row of {classes[empty[0]][:60]}; every class needs training rows"
+        raise InvalidInput.at(f"{where}/labels", message)
+    faults = Faults()
+    for position, name in enumerate(parse.unique(asked.categorical, f"{where}/categorical")):
+        if name not in names:
+            faults.add(f"{where}/categorical/{position}", f"{json.shown(name)} is not a column")
+    faults.raise_if_any()
+    tree = None if given.tree is None else _sent(given.tree, len(names), f"{at}/tree")
+    return Growth(
+        rows,
+        labels,
+        classes,
+        names,
+        tuple(asked.categorical),
+        asked.max_depth,
+        asked.min_samples_leaf,
+        asked.seed,
+        None if tree is None else {one.name: getattr(tree, one.name) for one in fields(Tree)},
+    )
+
+
+def _output_shift(
+    given: TreeAdaptationIn, classes: tuple[str, ...]
+) -> tuple[Floats | Literal["estimate"] | None, Codes | None]:
+    """The target priors that are stated or asked for, or labels of some rows."""
+    if given.deployment_labels is None:
+        if given.target_priors is None or given.target_priors == "estimate":
+            return given.target_priors, None
+        priors, _ = parse.stated_priors(given.target_priors, classes, "/target_priors")
+        return priors, None
+    if given.target_priors is not None:
+        message = "give the class shares too; send target_priors or labels, one of the two"
+        raise InvalidInput.at("/deployment_labels", message)
+    return None, json.codes(given.deployment_labels, classes, "/deployment_labels")
+
+
+def _shown(classes: tuple[str, ...], found: OutputShift | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "target_priors": by_class(classes, found.target_priors),
+        "status": found.status,
+        "start": found.start,
+        "rounds": found.rounds,
+        "cycle": found.cycle,
+    }
+
+
+def _scored(said: Predictions, classes: tuple[str, ...], include: list[str]) -> dict[str, Any]:
+    shown: dict[str, Any] = {}
+    if "predictions" in include:
+        shown["predictions"] = [classes[k] for k in said.decisions.tolist()]
+    if "posteriors" in include:
+        shown["posteriors"] = said.posteriors
+    return shown
+
+
 def _sent(given: TreeArraysIn, width: int, at: str) -> Tree:
     """A tree as somebody's scikit-learn grew it."""
     parts: dict[str, Codes] = {}
@@ -315,23 +378,6 @@ def _numbers(values: Any, at: str) -> Floats:
             faults.add(f"{at}/{position}", f"is {json.shown(value)}, must be a number")
     faults.raise_if_any()
     return np.array(values, dtype=np.float64)
-
-
-def _grown(given: TreeTrainingIn, rows: Floats, labels: Codes, at: str, trainer: Trainer) -> Tree:
-    try:
-        with trainer.turn():
-            found = trainer.grow(rows, labels, given.max_depth, given.min_samples_leaf, given.seed)
-    except (TrainingRefused, TrainingTooLong) as error:
-        raise InvalidInput.at(at, str(error)) from None
-    return Tree.of(
-        found["feature"],
-        found["threshold"],
-        found["children_left"],
-        found["children_right"],
-        rows.shape[1],
-        found["missing_go_to_left"] != 0,
-        at,
-    )
 
 
 def _digest(classes: tuple[str, ...], content: dict[str, Any], encoded: dict[str, bytes]) -> str:
