@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.prevalence.arrays import Floats
+from app.core.prevalence.arrays import Codes, Floats
 from app.core.trees.batch import Batch
 from app.core.trees.column import Column
 from app.core.trees.ks import KolmogorovSmirnov, ks_test
 from app.core.trees.linear import LinearMap, linear_map
 from app.core.trees.model import VersatileTree
 from app.core.trees.options import STRATEGIES, Correction, Options
-from app.core.trees.percentiles import percentile, share_below
+from app.core.trees.percentiles import Share, percentile, shares_below
 from app.core.trees.results import AttributeShift, Kind, ThresholdChange
 from app.core.trees.second_test import bootstrap_test, mirrored_test, plain_test
-from app.core.trees.tree import Tree
+from app.core.trees.tree import Singles, Tree
 from app.core.warnings import Warning
 
 
@@ -153,47 +153,61 @@ def _with_thresholds(
     said: list[Warning],
     class_weights: Floats | None,
 ) -> Adapted:
-    changes = []
-    adapted = model.tree.threshold.copy()
-    for node in model.tree.inner.tolist():
-        a = int(model.tree.feature[node])
-        change = _change(model, node, shifts[a], batch, class_weights)
-        adapted[node] = change.adapted
-        changes.append(change)
-    shown = tuple(_with_attained(shift, changes) for shift in shifts)
-    return Adapted(model.tree.with_thresholds(adapted), shown, tuple(changes), tuple(said))
+    tree = model.tree
+    adapted = tree.threshold.copy()
+    changes: dict[int, ThresholdChange] = {}
+    for a, shift in enumerate(shifts):
+        nodes = tree.inner[tree.feature[tree.inner] == a]
+        for change in _changes(model, batch, a, nodes, shift, class_weights):
+            changes[change.node] = change
+            adapted[change.node] = change.adapted
+        worst = _worst([changes[node] for node in nodes.tolist()])
+        shifts[a] = replace(shift, attained_share=worst)
+    ordered = tuple(changes[node] for node in tree.inner.tolist())
+    return Adapted(tree.with_thresholds(adapted), tuple(shifts), ordered, tuple(said))
 
 
-def _change(
+def _changes(
     model: VersatileTree,
-    node: int,
-    shift: AttributeShift,
     batch: Batch,
+    a: int,
+    nodes: Codes,
+    shift: AttributeShift,
     class_weights: Floats | None,
-) -> ThresholdChange:
-    source = float(model.tree.threshold[node])
-    plain = ThresholdChange(node, shift.attribute, source, source)
-    if shift.kind == "none" or not np.isfinite(source):
+) -> list[ThresholdChange]:
+    """What becomes of the thresholds of one attribute's nodes; infinite ones stay."""
+    source = model.tree.threshold[nodes]
+    plain = [
+        ThresholdChange(node, shift.attribute, t, t)
+        for node, t in zip(nodes.tolist(), source.tolist(), strict=True)
+    ]
+    if shift.kind == "none":
         return plain
     if shift.kind == "linear":
         assert shift.alpha is not None
         assert shift.beta is not None
-        return replace(plain, adapted=LinearMap(shift.alpha, shift.beta).threshold(source))
-    a = int(model.tree.feature[node])
-    share = share_below(model.columns[a], source, class_weights)
-    adapted, attained = percentile(batch.column(a), share)
-    return replace(plain, adapted=adapted, share=share.value, attained_share=attained)
+        found = LinearMap(shift.alpha, shift.beta)
+        return [replace(change, adapted=found.threshold(change.source)) for change in plain]
+    shares = shares_below(model.columns[a], source, class_weights)
+    return [
+        _by_share(change, share, batch.singles(a)) if np.isfinite(change.source) else change
+        for change, share in zip(plain, shares, strict=True)
+    ]
 
 
-def _with_attained(shift: AttributeShift, changes: list[ThresholdChange]) -> AttributeShift:
-    worst = None
-    for change in changes:
-        if change.attribute == shift.attribute and change.attained_share is not None:
-            assert change.share is not None
-            off = abs(change.attained_share - change.share)
-            if worst is None or off > worst[0]:
-                worst = off, change.attained_share
-    return shift if worst is None else replace(shift, attained_share=worst[1])
+def _by_share(change: ThresholdChange, share: Share, batch: Singles) -> ThresholdChange:
+    adapted, attained = percentile(batch, share)
+    return replace(change, adapted=adapted, share=share.value, attained_share=attained)
+
+
+def _worst(changes: list[ThresholdChange]) -> float | None:
+    """The attained share that is furthest from the one wanted."""
+    off = [
+        (abs(change.attained_share - change.share), change.attained_share)
+        for change in changes
+        if change.attained_share is not None and change.share is not None
+    ]
+    return max(off)[1] if off else None
 
 
 def _empty(name: str) -> Warning:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from app.core import budget
 from app.core.trees.column import sorted_batch
+from app.core.trees.tree import Singles
 
 
 @dataclass(frozen=True, eq=False)
@@ -15,6 +16,7 @@ class Batch:
 
     rows: NDArray[np.floating]
     _sorted: dict[int, NDArray[np.floating]] = field(default_factory=dict)
+    _singles: dict[int, Singles] = field(default_factory=dict)
 
     def column(self, attribute: int) -> NDArray[np.floating]:
         """The present values of an attribute in increasing order."""
@@ -22,3 +24,9 @@ class Batch:
             budget.check()
             self._sorted[attribute] = sorted_batch(self.rows[:, attribute])
         return self._sorted[attribute]
+
+    def singles(self, attribute: int) -> Singles:
+        """The same values as a tree compares them; rounding keeps their order."""
+        if attribute not in self._singles:
+            self._singles[attribute] = self.column(attribute).astype(np.float32, copy=False)
+        return self._singles[attribute]

@@ -1,7 +1,8 @@
 """The two-sample Kolmogorov-Smirnov test, of a batch against a (class-weighted) training column.
 
 D = sup_x |F(x) − G(x)|. Between two training values F stands still and G rises, so that F − G is
-largest at a training value and smallest just before one.
+largest at a training value and smallest just before one; and likewise for the batch's values, so
+that the smaller sample's suffice.
 """
 
 from dataclasses import dataclass
@@ -70,10 +71,11 @@ def distance(
     return _weighted_distance(column, batch, weights)
 
 
-def _integer_distance(column: NDArray[np.floating], batch: NDArray[np.floating]) -> int:
+def _integer_distance(one: NDArray[np.floating], other: NDArray[np.floating]) -> int:
     """N m D, an integer: no rounding decides between two lattice paths."""
-    n, m = len(column), len(batch)
-    before, after = _counts(column, batch)
+    points, among = (one, other) if len(one) <= len(other) else (other, one)
+    n, m = len(points), len(among)
+    before, after = _counts(points, among)
     rank = np.arange(n, dtype=np.int64)
     above = (rank + 1) * m - after * n
     below = before * n - rank * m
@@ -83,21 +85,30 @@ def _integer_distance(column: NDArray[np.floating], batch: NDArray[np.floating])
 def _weighted_distance(
     column: NDArray[np.floating], batch: NDArray[np.floating], weights: Floats
 ) -> float:
-    before, after = _counts(column, batch)
-    share = np.cumsum(weights)
-    total = share[-1]
-    above = share / total - after / len(batch)
-    below = before / len(batch) - (share - weights) / total
+    n, m = len(column), len(batch)
+    share = np.concatenate([[0.0], np.cumsum(weights)])
+    share /= share[-1]
+    if n <= m:
+        before, after = _counts(column, batch)
+        above, below = share[1:] - after / m, before / m - share[:-1]
+    else:
+        before, after = _counts(batch, column)
+        rank = np.arange(m)
+        above, below = (rank + 1) / m - share[after], share[before] - rank / m
     return float(max(above.max(), below.max(), 0.0))
 
 
-def _counts(column: NDArray[np.floating], batch: NDArray[np.floating]) -> tuple[Codes, Codes]:
-    """How many of the batch are below, and at most, each value of the column.
+def _counts(points: NDArray[np.floating], among: NDArray[np.floating]) -> tuple[Codes, Codes]:
+    """How many ``among`` sorted values are below, and how many at most, each sorted point.
 
-    Equal values of the column are n-th smallest among themselves: F at the last of them and
-    just before the first are right, and those between can never be extreme.
+    The points' own distribution is right at the last of several equal ones and just before the
+    first; those between can never be extreme.
     """
-    return np.searchsorted(batch, column, "left"), np.searchsorted(batch, column, "right")
+    after = np.searchsorted(among, points, "right")
+    tied = np.flatnonzero(among[after - 1] == points)
+    before = after.copy()
+    before[tied] = np.searchsorted(among, points[tied], "left")
+    return before, after
 
 
 def exact_p_value(numerator: int, n: int, m: int) -> float:

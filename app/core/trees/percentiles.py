@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.prevalence.arrays import Floats
+from app.core.prevalence.arrays import Codes, Floats
 from app.core.trees.column import Column
 
 ROUNDING = 1e-9
@@ -37,17 +37,30 @@ class Share:
         return int(min(np.ceil(exact - ROUNDING * max(exact, 1.0)), of))
 
 
-def share_below(column: Column, threshold: float, class_weights: Floats | None = None) -> Share:
-    """R(threshold) among the values of the column, of which there must be some.
+def shares_below(
+    column: Column, thresholds: Floats, class_weights: Floats | None = None
+) -> list[Share]:
+    """R(t) of each threshold among the values of the column, of which there must be some.
 
     ``class_weights``: C, P_dep(c) / P_tr(c); then n_left = Σ_c n_left,c · weight_c (equation 7)
     is divided by the corrected total.
     """
-    left = int(np.searchsorted(column.singles, threshold, "right"))
+    left = np.searchsorted(column.singles, thresholds, "right")
     if class_weights is None:
-        return Share(left / column.size, left, column.size)
-    below = np.bincount(column.labels[:left], minlength=column.classes).astype(np.float64)
-    return Share(corrected_share(below, column.class_counts - below, class_weights))
+        return [Share(count / column.size, count, column.size) for count in left.tolist()]
+    below = _class_counts(column, left)
+    return [Share(corrected_share(b, column.class_counts - b, class_weights)) for b in below]
+
+
+def _class_counts(column: Column, left: Codes) -> Floats:
+    """Class counts of the first ``left`` values, C for each of them; one pass over the column."""
+    order = np.argsort(left)
+    counts = np.empty((len(left), column.classes))
+    total, start = np.zeros(column.classes), 0
+    for i in order:
+        total = total + np.bincount(column.labels[start : left[i]], minlength=column.classes)
+        counts[i], start = total, left[i]
+    return counts
 
 
 def corrected_share(left: Floats, right: Floats, class_weights: Floats) -> float:
@@ -56,15 +69,14 @@ def corrected_share(left: Floats, right: Floats, class_weights: Floats) -> float
     return below / (below + above)
 
 
-def percentile(batch: NDArray[np.floating], share: Share) -> tuple[float, float]:
+def percentile(batch: NDArray[np.float32], share: Share) -> tuple[float, float]:
     """The smallest value of the sorted batch whose share reaches R, and the share it attains.
 
     R = 0 gives −∞, R = 1 the largest value. Ties can make the attained share larger than R.
     """
-    singles = batch.astype(np.float32, copy=False)
-    rows = share.rows(len(singles))
+    rows = share.rows(len(batch))
     if rows == 0:
         return float("-inf"), 0.0
-    threshold = singles[rows - 1]
-    attained = int(np.searchsorted(singles, threshold, "right"))
-    return float(threshold), attained / len(singles)
+    threshold = batch[rows - 1]
+    attained = int(np.searchsorted(batch, threshold, "right"))
+    return float(threshold), attained / len(batch)

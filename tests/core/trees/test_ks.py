@@ -70,9 +70,12 @@ def test_an_integer_weight_is_that_many_copies(
     a = sorted(a)
     copies = [data.draw(st.integers(1, 3)) for _ in a]
     repeated = np.repeat(np.array(a, float), copies)
-    weighted = ks_test(np.array(a, float), np.sort(np.array(b, float)), np.array(copies, float))
+    weights = np.array(copies, float)
+    weighted = ks_test(np.array(a, float), np.sort(np.array(b, float)), weights)
     plain = ks_test(repeated, np.sort(np.array(b, float)))
     assert weighted.statistic == pytest.approx(plain.statistic, abs=1e-12)
+    longer = ks_test(np.array(a, float), np.repeat(np.sort(np.array(b, float)), 9), weights)
+    assert longer.statistic == pytest.approx(plain.statistic, abs=1e-12)
 
 
 def test_large_samples_use_the_limit() -> None:
