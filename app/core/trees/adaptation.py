@@ -28,7 +28,8 @@ class Adaptation:
 
     ``thresholds``: one per deciding node, in the order of the nodes. ``output_shift``: the target
     priors it assumed, None for those of the source. ``prevalence``: C shares of the predictions
-    for the batch, by count; ``changed``: how many of them differ from the source tree's.
+    for the batch, by count; ``changed``: how many of them differ from the source tree's;
+    ``leaves``: N, where its rows ended, from which ``predictions_at`` makes them.
     """
 
     options: Options
@@ -38,6 +39,7 @@ class Adaptation:
     size: int
     prevalence: Floats
     changed: int
+    leaves: Codes
     warnings: tuple[Warning, ...]
 
     @property
@@ -84,9 +86,9 @@ def adaptation(
     if deployment_labels is not None and target_priors is None:
         target_priors, said = labelled_priors(deployment_labels, len(model.classes))
     adapted, shift, more = _adapted(model, batch, options, target_priors)
-    found = model.decisions[adapted.tree.leaves(rows)]
-    before = model.decisions[model.tree.leaves(rows)]
-    counts = np.bincount(found, minlength=len(model.classes)).astype(np.float64)
+    leaves = adapted.tree.leaves(rows)
+    per_node = np.bincount(leaves, minlength=len(model.decisions))
+    counts = np.bincount(model.decisions, per_node, len(model.classes))
     return Adaptation(
         options,
         adapted.attributes,
@@ -94,7 +96,8 @@ def adaptation(
         shift,
         len(rows),
         counts / counts.sum(),
-        int(np.count_nonzero(found != before)),
+        _changed(model, adapted, leaves, rows),
+        leaves,
         (*said, *adapted.warnings, *more),
     )
 
@@ -109,11 +112,27 @@ def predictions(
     check_rows(rows, len(model.attributes), "/features")
     adapted = model.tree.threshold.copy()
     adapted[[change.node for change in thresholds]] = [change.adapted for change in thresholds]
-    leaves = model.tree.with_thresholds(adapted).leaves(rows)
+    return predictions_at(model, model.tree.with_thresholds(adapted).leaves(rows), target_priors)
+
+
+def predictions_at(
+    model: VersatileTree, leaves: Codes, target_priors: Floats | None
+) -> Predictions:
+    """What rows that ended in these leaves are taken for."""
     posteriors = model.posteriors
     if target_priors is not None:
         posteriors = model.posteriors_under(target_priors)
     return Predictions(leaves, model.decisions[leaves], posteriors[leaves])
+
+
+def _changed(
+    model: VersatileTree, adapted: Adapted, leaves: Codes, rows: NDArray[np.floating]
+) -> int:
+    """Rows that the source tree predicts as another class."""
+    if all(shift.kind == "none" for shift in adapted.attributes):
+        return 0
+    before = model.tree.leaves(rows)
+    return int(np.count_nonzero(model.decisions[leaves] != model.decisions[before]))
 
 
 def _adapted(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier
 
 from app.core.errors import InvalidInput
-from app.core.trees.adaptation import Adaptation, adaptation, predictions
+from app.core.trees.adaptation import Adaptation, adaptation, predictions, predictions_at
 from app.core.trees.keeping import of_arrays, to_arrays
 from app.core.trees.model import VersatileTree
 from app.core.trees.options import STRATEGIES, Options, Strategy
@@ -74,6 +74,8 @@ def test_what_it_says_of_a_shifted_batch(model: VersatileTree) -> None:
     before = model.decisions[model.tree.leaves(shifted)]
     after = scored(model, found, shifted)
     assert found.changed == (before != after).sum()
+    direct = predictions_at(model, found.leaves, None)
+    np.testing.assert_array_equal(direct.decisions, after)
     assert (after == labels).mean() > (before == labels).mean() + 0.05
     unshifted = model.decisions[model.tree.leaves(rows)]
     assert (after == unshifted).mean() > 0.95
