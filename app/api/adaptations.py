@@ -14,6 +14,7 @@ from app.api.kinds.registry import KINDS, shapes
 from app.api.once import OnceDep
 from app.api.openapi import takes
 from app.api.payload import Body, only
+from app.api.responses import AdaptationOut, PredictionsOut
 from app.api.trail import CallerDep
 from models_store import arrays
 from models_store.adaptations import SourceRecord
@@ -26,7 +27,10 @@ router = APIRouter(tags=["adaptations"])
 @router.post(
     "/v1/models/{name}/versions/{version}/adaptations",
     status_code=201,
-    responses=problems(400, 404, 406, 409, 413, 415, 422, 503),
+    responses={
+        201: {"model": AdaptationOut},
+        **problems(400, 404, 406, 409, 413, 415, 422, 503),
+    },
     openapi_extra=takes(*shapes("adapts")),
 )
 def create_adaptation(
@@ -66,7 +70,7 @@ def create_adaptation(
 
 @router.get(
     "/v1/adaptations/{id}",
-    responses=problems(404, 422, 503),
+    responses={200: {"model": AdaptationOut}, **problems(404, 422, 503)},
     dependencies=[only()],
 )
 def get_adaptation(id: Annotated[str, Path()], store: StoreDep, caller: CallerDep) -> Response:
@@ -78,7 +82,10 @@ def get_adaptation(id: Annotated[str, Path()], store: StoreDep, caller: CallerDe
 
 @router.post(
     "/v1/adaptations/{id}/predictions",
-    responses=problems(400, 404, 406, 413, 415, 422, 503),
+    responses={
+        200: {"model": PredictionsOut},
+        **problems(400, 404, 406, 413, 415, 422, 503),
+    },
     openapi_extra=takes(*shapes("predicts")),
 )
 def create_predictions(

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from app.api import examples, requests, responses
+from app.api.kinds import registry as kinds
 from app.api.payload import BATCHES
 from app.api.problems import MEDIA_TYPE as PROBLEM
 from app.api.rules import RULES
@@ -83,11 +84,8 @@ def install(app: FastAPI) -> None:
 
 def _inputs() -> dict[str, Any]:
     """The schemas of every request shape."""
-    shapes = [
-        shape
-        for shape in vars(requests).values()
-        if isinstance(shape, type) and issubclass(shape, requests.In)
-    ]
+    given = [*vars(requests).values(), *kinds.shapes("adapts"), *kinds.shapes("predicts")]
+    shapes = [s for s in given if isinstance(s, type) and issubclass(s, requests.In)]
     modes = [(shape, "validation") for shape in shapes]
     _, definitions = models_json_schema(modes, ref_template=REF)  # type: ignore[arg-type]
     found: dict[str, Any] = definitions["$defs"]

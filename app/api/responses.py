@@ -174,6 +174,42 @@ class ScorecardOut(Out):
     methods: list[ScoreOut]
 
 
+class OtherVersionOut(Out):
+    """A version of a model that is no classifier; what else there is depends on the kind."""
+
+    model_config = ConfigDict(extra="allow")
+
+    model: str
+    kind: str
+    version: int
+    digest: str
+    created_at: datetime
+    metadata: dict[str, Any]
+
+
+class AdaptationOut(Out):
+    """A source model adapted to a sample; what else there is depends on the kind."""
+
+    model_config = ConfigDict(extra="allow")
+
+    id: str
+    model: str
+    version: int
+    kind: str
+    created_at: datetime
+    size: int
+    warnings: list[WarningOut]
+
+
+class PredictionsOut(Out):
+    """What an adaptation says of rows; what else there is depends on the kind."""
+
+    model_config = ConfigDict(extra="allow")
+
+    adaptation: str
+    size: int
+
+
 class ModelOut(Out):
     """A model; ``version`` is there in the answer that registered it."""
 
@@ -185,7 +221,7 @@ class ModelOut(Out):
     aliases: dict[str, int]
     created_at: datetime
     updated_at: datetime
-    version: VersionOut | None = None
+    version: VersionOut | OtherVersionOut | None = None
 
 
 class ModelPage(Out):
@@ -198,7 +234,7 @@ class ModelPage(Out):
 class VersionPage(Out):
     """Versions, newest first."""
 
-    items: list[VersionOut]
+    items: list[VersionOut | OtherVersionOut]
     next_cursor: str | None
 
 

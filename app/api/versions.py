@@ -26,11 +26,12 @@ from app.api.once import Once, OnceDep
 from app.api.openapi import takes
 from app.api.payload import Body, only
 from app.api.requests import SourceIn, VersionIn
-from app.api.responses import ScorecardOut, VersionOut, VersionPage
+from app.api.responses import OtherVersionOut, ScorecardOut, VersionOut, VersionPage
 from app.core.errors import MethodUnavailable
 from models_store.records import ModelRecord
 from models_store.store import UnitOfWork
 
+AnyVersion = VersionOut | OtherVersionOut
 router = APIRouter(prefix="/v1/models/{name}/versions", tags=["versions"])
 
 
@@ -61,8 +62,8 @@ def list_versions(
     "",
     status_code=201,
     responses={
-        200: {"model": VersionOut, "description": "The same content was registered before"},
-        201: {"model": VersionOut},
+        200: {"model": AnyVersion, "description": "The same content was registered before"},
+        201: {"model": AnyVersion},
         **problems(400, 404, 409, 413, 415, 422, 503),
     },
     openapi_extra=takes(VersionIn, SourceIn),
@@ -114,7 +115,7 @@ def _create_other(
 
 @router.get(
     "/{version}",
-    responses={200: {"model": VersionOut}, **problems(404, 422, 503)},
+    responses={200: {"model": AnyVersion}, **problems(404, 422, 503)},
     dependencies=[only()],
 )
 def get_version(name: ModelName, version: Selector, store: StoreDep) -> Response:

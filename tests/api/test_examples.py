@@ -1,5 +1,6 @@
 """The examples at /docs, pasted one after another into an empty service."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -54,3 +55,9 @@ def test_addresses_have_examples_that_exist(described: httpx.Client) -> None:
         operation = description["paths"][address]["get"]
         parts = {p["name"]: p["example"] for p in operation["parameters"] if p["in"] == "path"}
         assert described.get(address.format(**parts)).status_code == 200
+
+
+def test_every_shape_that_is_named_is_there(described: httpx.Client) -> None:
+    text = described.get("/openapi.json").text
+    named = set(re.findall('"#/components/schemas/([^"]+)"', text))
+    assert named <= set(described.get("/openapi.json").json()["components"]["schemas"])

@@ -187,7 +187,7 @@ class TestAdapting:
         assert accuracy > 0.85
         np.testing.assert_allclose(np.sum(found["posteriors"], axis=1), 1)
         share = np.mean(np.array(found["predictions"]) == "worn")
-        assert found["predicted"]["worn"] == pytest.approx(share)
+        assert found["prevalence"]["worn"] == pytest.approx(share)
         original = adapted(lasting, version, rows, strategy="original", include=["predictions"])
         assert original["summary"]["moved"] == []
         assert np.mean(np.array(original["predictions"]) == truth) < accuracy

@@ -184,7 +184,7 @@ class VersatileTrees:
             "attributes": [_attribute(one) for one in found.attributes],
             "thresholds": [_threshold(one) for one in found.thresholds],
             "output_shift": _shown(model.classes, found.output_shift),
-            "predicted": by_class(model.classes, found.prevalence),
+            "prevalence": by_class(model.classes, found.prevalence),
         }
         kept = {"adapted": np.array([one.adapted for one in found.thresholds])}
         if found.target_priors is not None:
