@@ -3,8 +3,11 @@ import sqlalchemy as sa
 
 from app.main import create_app
 from app.settings import Settings
+from models_store import schema
 from models_store.engine import connect
 from tests.conftest import served
+
+HEAD = {"head": schema.head()}
 
 
 def test_alive_ready_and_named(client: httpx.Client) -> None:
@@ -12,7 +15,7 @@ def test_alive_ready_and_named(client: httpx.Client) -> None:
     assert client.get("/readyz").json() == {"status": "ready"}
     shown = client.get("/version").json()
     assert shown["name"] == "priorshift"
-    assert shown["schema_revision"] == "0003"
+    assert shown["schema_revision"] == schema.head()
 
 
 def test_an_unmigrated_database_is_not_ready(database_url: str) -> None:
@@ -26,7 +29,7 @@ def test_an_unmigrated_database_is_not_ready(database_url: str) -> None:
         assert "priorshift migrate" in answer.json()["detail"]
         assert answer.headers["retry-after"]
     with engine.begin() as connection:
-        connection.execute(sa.text("UPDATE alembic_version SET version_num = '0003'"))
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = :head"), HEAD)
     engine.dispose()
 
 
