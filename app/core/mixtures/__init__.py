@@ -1,0 +1,1 @@
+"""Mixtures of regressions, and their adaptation to a population with few labelled rows."""
