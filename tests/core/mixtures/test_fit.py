@@ -53,7 +53,8 @@ def test_bic_finds_the_two_curves_and_their_numbers() -> None:
     assert fitted.mixture.proportions[order] == pytest.approx([0.4, 0.6], abs=0.05)
     assert fitted.mixture.coefficients[order[0]] == pytest.approx([3, 0, -2], abs=0.25)
     assert fitted.mixture.sigmas[order] == pytest.approx([1, 0.75], abs=0.1)
-    assert fitted.agreed >= 5 and fitted.status == "converged"
+    assert fitted.agreed >= 5
+    assert fitted.status == "converged"
     assert not fitted.warnings
     assert fitted.icl >= fitted.bic
 

@@ -1,0 +1,259 @@
+"""Adapt a mixture to a target population: fit the links, compare them, choose one."""
+
+import logging
+from dataclasses import dataclass
+from math import log
+from typing import Literal
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike
+
+from app.core.errors import InvalidInput
+from app.core.mixtures.cross import CrossValidation, leave_one_out, refuse_if_large
+from app.core.mixtures.design import response
+from app.core.mixtures.em import Runs, agreed, at_floor, beginning, best, run
+from app.core.mixtures.fit import FLOOR, residual_deviation
+from app.core.mixtures.links import (
+    LINKS,
+    NAMES,
+    SINGLE,
+    Structure,
+    link_named,
+    structure,
+)
+from app.core.mixtures.mixture import (
+    RegressionMixture,
+    log_density,
+    log_joint,
+    responsibilities,
+)
+from app.core.mixtures.mstep import Problem, problem
+from app.core.prevalence.arrays import Floats
+from app.core.warnings import Warning
+
+Criterion = Literal["bic", "press"]
+STARTS = 5
+FACTOR = 5.0
+"""Restarts scale all coefficients of the source by up to this, or by as little as one over it."""
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class LinkFit:
+    """One link, fitted to the target's rows.
+
+    ``links``: the numbers of the link by what they act on, one for all components or one for
+    each; empty where the coefficients are free. ``unidentified``: those that the source does not
+    let anybody estimate; they stay at 1 and ``parameters`` does not count them.
+    ``log_likelihood``, ``bic`` = −2 log-likelihood + parameters ln n, ``error``: mean square of y
+    − mixture mean, on these rows; ``oracle_error``: the same with the best component of each
+    row, which needs the response and so is no prediction. ``cross``: by leaving one out, if asked
+    for. ``agreed`` of ``starts`` found this likelihood; ``trace``: it after each step.
+    """
+
+    name: str
+    mixture: RegressionMixture
+    links: dict[str, tuple[float, ...]]
+    unidentified: tuple[str, ...]
+    parameters: int
+    log_likelihood: float
+    bic: float
+    error: float
+    oracle_error: float
+    cross: CrossValidation | None
+    starts: int
+    agreed: int
+    steps: int
+    status: str
+    warnings: tuple[Warning, ...]
+    trace: Floats
+
+    @property
+    def sound(self) -> bool:
+        """Whether its criterion may be compared: no variance on the floor, enough rows."""
+        return not {"variance-floor", "few-rows"} & {warning.code for warning in self.warnings}
+
+    def criterion(self, name: Criterion) -> float:
+        """The number to be small."""
+        if name == "press" and self.cross is not None:
+            return self.cross.press
+        return self.bic
+
+
+@dataclass(frozen=True)
+class Adaptation:
+    """The chosen link, the ``responsibilities`` of the target's rows (n × K), and all fits."""
+
+    chosen: LinkFit
+    responsibilities: Floats
+    table: tuple[LinkFit, ...]
+    criterion: Criterion
+    seed: int
+
+
+def adapt(
+    source: RegressionMixture,
+    x: ArrayLike,
+    y: ArrayLike,
+    link: str = "auto",
+    criterion: Criterion = "bic",
+    starts: int = STARTS,
+    seed: int = 0,
+) -> Adaptation:
+    """Fit one link, or all and choose, on labelled rows of the target: ``x`` n × p, ``y`` n.
+
+    auto tries every link and the plain regression of these rows alone, and takes the smallest
+    ``criterion`` among those that are ``sound`` (among all, if none is). With press every
+    link is also refitted without each row. ``InvalidInput``: rows that do not fit the source, an
+    unknown link, or more rows than press takes.
+    """
+    rows = source.design(x)
+    values = response(y, len(rows))
+    if not len(rows):
+        raise InvalidInput.at("/x", "send at least one row")
+    if starts < 1:
+        raise InvalidInput.at("/options/starts", "send 1 or more")
+    if criterion == "press":
+        refuse_if_large(len(rows))
+    if link not in ("auto", SINGLE):
+        link_named(link)
+    fits = []
+    names = NAMES if link == "auto" else (link,)
+    for done, name in enumerate(names, start=1):
+        fits.append(_fit(name, source, rows, values, criterion == "press", starts, seed))
+        if criterion == "press":
+            _log.info("press: %d of %d links, %d refits each", done, len(names), len(rows))
+    chosen = min([one for one in fits if one.sound] or fits, key=lambda f: f.criterion(criterion))
+    joint = chosen.mixture.log_joint(rows, values)
+    t = responsibilities(joint, log_density(joint))
+    return Adaptation(chosen, t, tuple(fits), criterion, seed)
+
+
+def prepared(
+    source: RegressionMixture, rows: Floats, y: Floats, name: str
+) -> tuple[RegressionMixture, Problem]:
+    """The source that this link adapts, and the estimator's problem on the target's rows."""
+    spread = residual_deviation(rows, y)
+    if name == SINGLE:
+        source = RegressionMixture(
+            np.ones(1),
+            source.proportions[None] @ source.coefficients,
+            np.array([spread]),
+            source.degree,
+        )
+    link = LINKS["M5"] if name == SINGLE else link_named(name)
+    return source, problem(structure(link, source, rows), rows, y, FLOOR * spread)
+
+
+def _fit(
+    name: str,
+    source: RegressionMixture,
+    rows: Floats,
+    y: Floats,
+    cross: bool,
+    starts: int,
+    seed: int,
+) -> LinkFit:
+    source, whole = prepared(source, rows, y, name)
+    link = whole.structure.link
+    nothing_to_find = name == SINGLE or link.slopes == link.intercept == "kept"
+    first = _starts(source, rows, y, 1 if nothing_to_find else starts, np.random.default_rng(seed))
+    runs = run(whole, first, beginning(whole, source.proportions, len(first)))
+    floored = at_floor(whole, runs.state)
+    at = best(runs, floored)
+    mixture = RegressionMixture(
+        runs.state.proportions[at],
+        whole.coefficients(runs.state.theta)[at],
+        runs.state.sigmas[at],
+        source.degree,
+    )
+    means = rows @ mixture.coefficients.T
+    likelihood = float(runs.log_likelihoods[at])
+    count = whole.structure.parameters
+    return LinkFit(
+        name=name,
+        mixture=mixture,
+        links=_links(whole.structure, runs, at),
+        unidentified=_unidentified(whole.structure),
+        parameters=count,
+        log_likelihood=likelihood,
+        bic=-2 * likelihood + count * log(len(y)),
+        error=float(np.mean((y - means @ mixture.proportions) ** 2)),
+        oracle_error=float(np.mean(((y[:, None] - means) ** 2).min(axis=1))),
+        cross=leave_one_out(whole, runs.state, at) if cross else None,
+        starts=len(first),
+        agreed=agreed(runs, at),
+        steps=int(runs.steps[at]),
+        status="converged" if runs.converged[at] else "iteration-limit",
+        warnings=_warnings(whole.structure, bool(floored[at]), len(y)),
+        trace=runs.trace[: runs.steps[at], at],
+    )
+
+
+def _starts(
+    source: RegressionMixture, rows: Floats, y: Floats, count: int, random: Generator
+) -> Floats:
+    """Responsibilities, S × n × K: the source as it is, then scaled or assigned at random."""
+    means = rows @ source.coefficients.T
+    starts = []
+    for start in range(count):
+        if start > 0 and start % 2 == 0:
+            drawn = random.integers(source.components, size=len(y))
+            starts.append(np.eye(source.components)[drawn])
+            continue
+        factor = 1.0 if start == 0 else FACTOR ** random.uniform(-1, 1)
+        joint = log_joint(y, factor * means, factor * source.sigmas, source.proportions)
+        starts.append(responsibilities(joint, log_density(joint)))
+    return np.array(starts)
+
+
+def _links(laid: Structure, runs: Runs, at: int) -> dict[str, tuple[float, ...]]:
+    if laid.link.slopes == "free":
+        return {}
+    theta = runs.state.theta[at]
+    known = laid.identified[: len(theta)]
+    values = np.where(known, theta, 1.0)
+    return {label: tuple(values[:, j].tolist()) for j, label in enumerate(laid.labels)}
+
+
+def _unidentified(laid: Structure) -> tuple[str, ...]:
+    if laid.link.shared:
+        return tuple(
+            label for label, known in zip(laid.labels, laid.identified[0], strict=True) if not known
+        )
+    return tuple(
+        f"{label} of component {k + 1}"
+        for k, known in enumerate(laid.identified)
+        for label, one in zip(laid.labels, known, strict=True)
+        if not one
+    )
+
+
+def _warnings(laid: Structure, floored: bool, size: int) -> tuple[Warning, ...]:
+    found = []
+    missing = _unidentified(laid)
+    if missing:
+        found.append(
+            Warning(
+                "unidentified-link",
+                f"the source's coefficient is 0 where the link would scale it ({', '.join(missing)}"
+                "); the link stays at 1 and is not counted; use an additive link for a shift",
+            )
+        )
+    if floored:
+        found.append(
+            Warning(
+                "variance-floor",
+                "a component runs through its rows, and only the floor keeps its variance from 0; "
+                "use a link with fewer numbers or send more rows",
+            )
+        )
+    if size <= laid.parameters:
+        found.append(
+            Warning(
+                "few-rows",
+                f"{size} rows for {laid.parameters} numbers; use a link with fewer numbers",
+            )
+        )
+    return tuple(found)
