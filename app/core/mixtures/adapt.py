@@ -33,7 +33,7 @@ from app.core.prevalence.arrays import Floats
 from app.core.warnings import Warning
 
 Criterion = Literal["bic", "press"]
-STARTS = 5
+STARTS = 10
 FACTOR = 5.0
 """Restarts scale all coefficients of the source by up to this, or by as little as one over it."""
 _log = logging.getLogger(__name__)

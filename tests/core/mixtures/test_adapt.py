@@ -166,10 +166,9 @@ def general_maximum(source: RegressionMixture, x: Any, y: Any, name: str, at: An
         fitted = adapt(source, x, y, name).chosen
         first.append(np.log(fitted.mixture.sigmas))
     v = np.concatenate(first)
-    tries = [v, 1.02 * v]
-    return max(
-        -minimize(loss, t, method="Nelder-Mead", options={"maxiter": 3000}).fun for t in tries
-    )
+    options = {"maxiter": 3000}
+    least = [minimize(loss, t, method="Nelder-Mead", options=options).fun for t in (v, 1.02 * v)]
+    return -float(min(least))
 
 
 @pytest.mark.parametrize("name", ["M2d", "M3a", "M3b", "M3c", "M3d", "M4a", "M4b", "additive"])
