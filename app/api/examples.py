@@ -58,6 +58,17 @@ BODIES: Mapping[tuple[str, str], Examples] = {
                 }
             },
         },
+        "A mixture of regressions": {
+            "name": "city",
+            "kind": "regression-mixture",
+            "source": {
+                "parameters": {
+                    "proportions": [0.4, 0.6],
+                    "coefficients": [[1.0, 2.0], [-2.0, 0.5]],
+                    "sigmas": [0.3, 0.5],
+                }
+            },
+        },
     },
     ("POST", "/v1/models/{name}/versions"): {
         "The next version": {"source": {**COUNTED, "metadata": {"commit": "4f2a9c1"}}}

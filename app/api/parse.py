@@ -1,6 +1,7 @@
 """From decoded JSON or NPY to the values that the core takes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
@@ -66,6 +67,16 @@ def part(shape: type[M], content: Any, at: str) -> M:
         raise InvalidInput(faults) from None
 
 
+@contextmanager
+def placed(at: str) -> Iterator[None]:
+    """Faults within are placed under ``at``."""
+    try:
+        yield
+    except InvalidInput as error:
+        moved = [Fault(at + fault.pointer, fault.message, fault.row) for fault in error.faults]
+        raise InvalidInput(moved, error.count) from None
+
+
 def unique(names: list[str], at: str) -> tuple[str, ...]:
     """Names, none of them twice."""
     seen: set[str] = set()
@@ -80,11 +91,8 @@ def unique(names: list[str], at: str) -> tuple[str, ...]:
 
 def derived(checked: Source, at: str) -> SourceModel:
     """What follows from a source, with its scorecard; faults are placed under ``at``."""
-    try:
+    with placed(at):
         return scored(checked, derive(checked))
-    except InvalidInput as error:
-        moved = [Fault(at + fault.pointer, fault.message, fault.row) for fault in error.faults]
-        raise InvalidInput(moved, error.count) from None
 
 
 def source(given: SourceIn, names: tuple[str, ...], at: str) -> Source:

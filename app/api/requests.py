@@ -213,7 +213,7 @@ class OtherModelIn(In):
     """A model of another kind; with ``source``, version 1 too. Mixtures have no classes."""
 
     name: Name
-    kind: Literal["versatile-tree"]
+    kind: Literal["versatile-tree", "regression-mixture"]
     classes: Annotated[Names | None, Field(min_length=1), at_most(MOST_NAMES)] = None
     description: Annotated[Text, Field(max_length=2000)] = ""
     source: dict[str, Any] | None = None

@@ -3,11 +3,15 @@
 from typing import Any, Literal
 
 from app.api.kinds import Kind
+from app.api.kinds.mixtures import RegressionMixtures
 from app.api.kinds.trees import VersatileTrees
 from app.api.requests import In
 from models_store.adaptations import SourceRecord
 
-KINDS: dict[str, Kind] = {"versatile-tree": VersatileTrees()}
+KINDS: dict[str, Kind] = {
+    "versatile-tree": VersatileTrees(),
+    "regression-mixture": RegressionMixtures(),
+}
 
 
 def shapes(what: Literal["adapts", "predicts"]) -> list[type[In]]:

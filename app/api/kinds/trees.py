@@ -107,7 +107,7 @@ class TreePredictionsIn(In):
 
 
 class VersatileTrees:
-    """The kind; it keeps the trees that were used last."""
+    """The kind; it keeps the trees that were used last, by their content."""
 
     classes = True
     adapts = TreeAdaptationIn
@@ -115,7 +115,7 @@ class VersatileTrees:
     registers = TreeSourceIn
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[int, VersatileTree] = OrderedDict()
+        self._kept: OrderedDict[str, VersatileTree] = OrderedDict()
         self._lock = threading.Lock()
 
     def prepare(
@@ -213,13 +213,13 @@ class VersatileTrees:
 
     def _model(self, record: SourceRecord) -> VersatileTree:
         with self._lock:
-            if record.id in self._kept:
-                self._kept.move_to_end(record.id)
-                return self._kept[record.id]
+            if record.digest in self._kept:
+                self._kept.move_to_end(record.digest)
+                return self._kept[record.digest]
         attributes = tuple(record.content["attributes"])
         model = of_arrays(record.classes, attributes, record.arrays)
         with self._lock:
-            self._kept[record.id] = model
+            self._kept[record.digest] = model
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
         return model

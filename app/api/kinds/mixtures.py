@@ -1,0 +1,295 @@
+"""``regression-mixture``: a mixture of regressions carried to another population."""
+
+import hashlib
+import json as stdlib_json
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from app.api import parse
+from app.api.kinds import Adapted
+from app.api.payload import Payload
+from app.api.present import warnings as shown_warnings
+from app.api.requests import In, Matrix, Metadata, at_most
+from app.api.wire import json
+from app.core.errors import Faults, InvalidInput
+from app.core.mixtures.adapt import Adaptation, LinkFit, adapt
+from app.core.mixtures.fit import MixtureFit, fit
+from app.core.mixtures.mixture import RegressionMixture, registered
+from app.core.mixtures.predict import LEVELS, predict
+from app.core.prevalence.arrays import Floats
+from app.training.process import Trainer
+from models_store import arrays
+from models_store.adaptations import AdaptationRecord, Arrays, SourceRecord
+from models_store.sources import Prepared
+
+MOST_COVARIATES = 100
+MOST_SOURCE_ROWS = 50_000
+MOST_TARGET_ROWS = 10_000
+MOST_LEVELS = 20
+Numbers = Matrix
+"""A list of numbers."""
+
+
+class MixtureParametersIn(In):
+    """A mixture that was fitted elsewhere; each component's intercept comes first."""
+
+    proportions: Numbers
+    coefficients: Matrix
+    sigmas: Numbers
+    degree: Annotated[int, Field(ge=1, le=20)] = 1
+
+
+class MixtureSourceIn(In):
+    """Parameters; or rows to fit a mixture to, with a number of components or a range of it."""
+
+    parameters: MixtureParametersIn | None = None
+    x: Matrix | None = None
+    y: Numbers | None = None
+    components: int | list[int] | None = None
+    degree: Annotated[int, Field(ge=1, le=20)] = 1
+    starts: Annotated[int, Field(ge=1, le=100)] = 10
+    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
+    metadata: Metadata = Field(default_factory=dict)
+
+
+class MixtureOptionsIn(In):
+    """How the links are fitted."""
+
+    starts: Annotated[int, Field(ge=1, le=100)] = 10
+    seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
+
+
+class MixtureAdaptationIn(In):
+    """Labelled rows of the target population, and the link that is wanted."""
+
+    x: Matrix
+    y: Numbers
+    link: str = "auto"
+    criterion: Literal["bic", "press"] = "bic"
+    method: Literal["em"] = "em"
+    options: MixtureOptionsIn = MixtureOptionsIn()
+
+
+class MixturePredictionsIn(In):
+    """Rows to predict; with ``y`` their density too. ``levels`` of the quantiles."""
+
+    x: Matrix
+    y: Numbers | None = None
+    levels: Annotated[list[float] | None, Field(min_length=1), at_most(MOST_LEVELS)] = None
+
+
+class RegressionMixtures:
+    """The kind."""
+
+    classes = False
+    adapts = MixtureAdaptationIn
+    predicts = MixturePredictionsIn
+
+    def prepare(
+        self, source: Any, classes: tuple[str, ...], at: str, trainer: Trainer
+    ) -> tuple[Prepared, dict[str, Any]]:
+        """Check the parameters, or fit them."""
+        given = parse.part(MixtureSourceIn, source, at)
+        with parse.placed(at):
+            mixture, report, warnings = _source(given)
+        kept = _arrays(mixture)
+        content = {"degree": mixture.degree, "fit": report, "warnings": warnings}
+        state = hashlib.sha256(stdlib_json.dumps(content, sort_keys=True).encode())
+        for name, array in sorted(kept.items()):
+            state.update(f"{name} {array.shape}".encode())
+            state.update(np.ascontiguousarray(array).data)
+        encoded = {name: arrays.encode(array) for name, array in kept.items()}
+        return Prepared(state.hexdigest(), content, encoded), given.metadata
+
+    def version(self, record: SourceRecord) -> dict[str, Any]:
+        """The mixture, and how it was fitted."""
+        return {
+            **_shown(_mixture(record.arrays, record.content["degree"])),
+            "fit": record.content["fit"],
+            "warnings": record.content["warnings"],
+        }
+
+    def adapt(self, record: SourceRecord, payload: Payload) -> Adapted:
+        """The link between the two populations, chosen or as asked."""
+        given = parse.envelope(MixtureAdaptationIn, payload.json())
+        source = _mixture(record.arrays, record.content["degree"])
+        x = _rows(given.x, "/x", MOST_TARGET_ROWS)
+        y = _list(given.y, "/y", MOST_TARGET_ROWS)
+        options = given.options
+        found = adapt(source, x, y, given.link, given.criterion, options.starts, options.seed)
+        chosen = found.chosen
+        content = {
+            "size": len(y),
+            "method": given.method,
+            "criterion": found.criterion,
+            "seed": found.seed,
+            "link": _link(chosen),
+            **_shown(chosen.mixture),
+            "responsibilities": found.responsibilities.tolist(),
+            "log_likelihood": chosen.log_likelihood,
+            "links": _table(found),
+        }
+        return Adapted(content, _arrays(chosen.mixture), chosen.warnings)
+
+    def predict(self, record: AdaptationRecord, payload: Payload) -> dict[str, Any]:
+        """Means, components and quantiles of further rows."""
+        given = parse.envelope(MixturePredictionsIn, payload.json())
+        mixture = _mixture(record.arrays, record.source.content["degree"])
+        x = _rows(given.x, "/x", payload.max_rows)
+        y = None if given.y is None else _list(given.y, "/y", payload.max_rows)
+        levels = LEVELS if given.levels is None else tuple(given.levels)
+        said = predict(mixture, x, y, levels)
+        return {
+            "adaptation": record.id,
+            "size": len(x),
+            "levels": list(said.levels),
+            "mean": said.mean,
+            "component_means": said.component_means,
+            "probabilities": said.probabilities,
+            "quantiles": said.quantiles,
+            "log_density": said.log_density,
+        }
+
+
+def _source(
+    given: MixtureSourceIn,
+) -> tuple[RegressionMixture, dict[str, Any] | None, list[dict[str, Any]]]:
+    """The mixture, what is told of its fit, and warnings."""
+    rows = {name: getattr(given, name) for name in ("x", "y", "components")}
+    if given.parameters is not None:
+        for name, value in rows.items():
+            if value is not None:
+                raise InvalidInput.at(f"/{name}", "fits parameters, which are given; send one")
+        sent = given.parameters
+        with parse.placed("/parameters"):
+            mixture = registered(
+                _list(sent.proportions, "/proportions", MOST_COVARIATES),
+                _rows(sent.coefficients, "/coefficients", MOST_COVARIATES),
+                _list(sent.sigmas, "/sigmas", MOST_COVARIATES),
+                sent.degree,
+            )
+        return mixture, None, []
+    for name, value in rows.items():
+        if value is None:
+            raise InvalidInput.at(f"/{name}", "is missing; or send parameters")
+    found = fit(
+        _rows(given.x, "/x", MOST_SOURCE_ROWS),
+        _list(given.y, "/y", MOST_SOURCE_ROWS),
+        _components(given.components),
+        given.degree,
+        given.starts,
+        given.seed,
+    )
+    return found.mixture, _report(found), [w.model_dump() for w in shown_warnings(found.warnings)]
+
+
+def _components(given: int | list[int] | None) -> int | tuple[int, int]:
+    if isinstance(given, list):
+        if len(given) != 2:
+            raise InvalidInput.at("/components", "is a number, or the first and last of a range")
+        return given[0], given[1]
+    assert given is not None
+    return given
+
+
+def _report(found: MixtureFit) -> dict[str, Any]:
+    return {
+        "rows": len(found.responsibilities),
+        "log_likelihood": found.log_likelihood,
+        "bic": found.bic,
+        "icl": found.icl,
+        "parameters": found.parameters,
+        "starts": found.starts,
+        "agreed": found.agreed,
+        "steps": found.steps,
+        "status": found.status,
+        "seed": found.seed,
+        "tried": [{"components": k, "bic": bic} for k, bic in found.table],
+    }
+
+
+def _shown(mixture: RegressionMixture) -> dict[str, Any]:
+    return {
+        "components": mixture.components,
+        "degree": mixture.degree,
+        "proportions": mixture.proportions.tolist(),
+        "coefficients": mixture.coefficients.tolist(),
+        "sigmas": mixture.sigmas.tolist(),
+    }
+
+
+def _link(found: LinkFit) -> dict[str, Any]:
+    return {
+        "name": found.name,
+        "parameters": {name: list(values) for name, values in found.links.items()},
+        "unidentified": list(found.unidentified),
+        "count": found.parameters,
+        "bic": found.bic,
+        "log_likelihood": found.log_likelihood,
+        "status": found.status,
+        "steps": found.steps,
+        "starts": found.starts,
+        "agreed": found.agreed,
+    }
+
+
+def _table(found: Adaptation) -> list[dict[str, Any]]:
+    """Every link that was fitted, the chosen one marked."""
+    return [
+        {
+            **_link(one),
+            "chosen": one is found.chosen,
+            "error": one.error,
+            "oracle_minimum_over_components_error": one.oracle_error,
+            "press": None if one.cross is None else one.cross.press,
+            "cross_validated_error": None if one.cross is None else one.cross.mean,
+            "cross_validated_log_density": None if one.cross is None else one.cross.log_density,
+            "warnings": [warning.code for warning in one.warnings],
+        }
+        for one in found.table
+    ]
+
+
+def _arrays(mixture: RegressionMixture) -> dict[str, Floats]:
+    return {
+        "proportions": mixture.proportions,
+        "coefficients": mixture.coefficients,
+        "sigmas": mixture.sigmas,
+    }
+
+
+def _mixture(kept: Arrays, degree: int) -> RegressionMixture:
+    return RegressionMixture(kept["proportions"], kept["coefficients"], kept["sigmas"], degree)
+
+
+def _rows(values: Any, at: str, most: int) -> Floats:
+    """Rows of numbers, all as long as the first; a list of numbers is one column."""
+    if isinstance(values, list) and values and type(values[0]) in json.NUMBERS:
+        return _list(values, at, most)[:, None]
+    first = values[0] if isinstance(values, list | np.ndarray) and len(values) else None
+    width = len(first) if isinstance(first, list | np.ndarray) else 1
+    if not 0 < width <= MOST_COVARIATES:
+        raise InvalidInput.at(at, f"has {width} columns; send 1 to {MOST_COVARIATES}")
+    found = json.matrix(values, width, at)
+    _require_few(len(found), at, most)
+    return found
+
+
+def _list(values: Any, at: str, most: int) -> Floats:
+    """A list of numbers."""
+    if not isinstance(values, list) or not values:
+        raise InvalidInput.at(at, "must be a list of numbers")
+    _require_few(len(values), at, most)
+    faults = Faults()
+    for position, value in enumerate(values):
+        if type(value) not in json.NUMBERS or not abs(value) < 1e300:
+            faults.add(f"{at}/{position}", f"is {json.shown(value)}, must be a number", position)
+    faults.raise_if_any()
+    return np.array(values, dtype=np.float64)
+
+
+def _require_few(rows: int, at: str, most: int) -> None:
+    if rows > most:
+        raise InvalidInput.at(at, f"has {rows} rows, at most {most} are allowed here")
