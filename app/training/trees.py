@@ -39,7 +39,7 @@ class TreeTraining:
 
 def grow(training: TreeTraining) -> VersatileTree:
     """Fit scikit-learn's DecisionTreeClassifier and keep it as arrays, calibrated."""
-    tree = _grown(training, training.features, training.labels)
+    tree = grow_tree(training, training.features, training.labels)
     return calibrated(_model(tree, training), training)
 
 
@@ -80,7 +80,7 @@ def calibrated(model: VersatileTree, training: TreeTraining) -> VersatileTree:
     for k in range(folds):
         budget.check()
         rest, held = fold != k, fold == k
-        tree = _grown(training, training.features[rest], labels[rest])
+        tree = grow_tree(training, training.features[rest], labels[rest])
         scores[held] = _scores(tree, training, rest, held)
     return model.calibrated(fit_calibration("bcts", scores, labels))
 
@@ -110,7 +110,8 @@ def _model(tree: Tree, training: TreeTraining) -> VersatileTree:
     )
 
 
-def _grown(training: TreeTraining, features: NDArray[np.floating], labels: Codes) -> Tree:
+def grow_tree(training: TreeTraining, features: NDArray[np.floating], labels: Codes) -> Tree:
+    """The tree alone, on these rows and with the limits of ``training``."""
     fitted = DecisionTreeClassifier(
         max_depth=training.max_depth,
         min_samples_leaf=training.min_samples_leaf,

@@ -1,0 +1,1 @@
+"""The experiments of the versatile decision trees' paper, beside its figures."""
