@@ -160,9 +160,56 @@ class TestAdapting:
         assert plain["log_density"] is None
         assert len(plain["quantiles"][0]) == 1
 
+    def test_draws_from_the_posterior(self, lasting: httpx.Client, version: str) -> None:
+        x, y = drawn(5, 60, factor=1.5)
+        options = {"draws": 400, "burn_in": 100, "seed": 7, "spread": [4, 1.0], "level": 0.99}
+        body = {"x": x, "y": y, "method": "gibbs", "options": options}
+        found = lasting.post(f"{version}/adaptations", json=body).json()
+        again = lasting.post(f"{version}/adaptations", json=body).json()
+        assert found["coefficients"] == again["coefficients"]
+        np.testing.assert_allclose(found["coefficients"], [[1.0, 3.0], [-2.0, 0.75]], atol=0.35)
+        numbers = {one["name"]: one for one in found["numbers"]}
+        slope = numbers["coefficients/0/1"]
+        assert slope["lower"] < 3 < slope["upper"]
+        assert slope["split_rhat"] < 1.05
+        assert slope["effective_size"] > 100
+        assert found["warnings"] == []
+        address = f"/v1/adaptations/{found['id']}/predictions"
+        said = lasting.post(address, json={"x": [2.0], "y": [7.0]}).json()
+        low, _, high = said["quantiles"][0]
+        assert low < said["mean"][0] < high
+        assert np.sum(said["probabilities"]) == pytest.approx(1)
+        wider = lasting.post(f"{version}/adaptations", json={**body, "x": x[:6], "y": y[:6]}).json()
+        few = {one["name"]: one for one in wider["numbers"]}["coefficients/0/1"]
+        assert few["upper"] - few["lower"] > slope["upper"] - slope["lower"]
+
+    @pytest.mark.parametrize(
+        ("options", "place"),
+        [
+            ({"draws": 100_000, "chains": 64}, "/options/draws"),
+            ({"spread": "wide"}, "/options/spread/0"),
+            ({"spread": [1, "a"]}, "/options/spread/1"),
+            ({"spread": [[1, 2], [3]]}, "/options/spread/1"),
+            ({"spread": [[1, 2], [2, 1]]}, "/options/spread"),
+            ({"spread": [1, 2, 3]}, "/options/spread"),
+            ({"scale": [1, -1]}, "/options/scale"),
+            ({"shape": 0}, "/options/shape"),
+            ({"kappa": -1}, "/options/kappa"),
+            ({"level": 1}, "/options/level"),
+        ],
+    )
+    def test_wrong_priors(
+        self, lasting: httpx.Client, version: str, options: dict[str, Any], place: str
+    ) -> None:
+        body = {"x": [[1], [2]], "y": [1, 2], "method": "gibbs", "options": options}
+        answer = lasting.post(f"{version}/adaptations", json=body)
+        assert answer.status_code == 422, answer.text
+        assert answer.json()["errors"][0]["pointer"] == place
+
     @pytest.mark.parametrize(
         ("body", "place"),
         [
+            ({"x": [[1]], "y": [1], "method": "gibbs", "link": "M1"}, "/link"),
             ({}, "/x"),
             ({"x": [[1]], "y": [1, 2]}, "/y"),
             ({"x": [[1, 2]], "y": [1]}, "/x"),

@@ -16,9 +16,12 @@ from app.api.wire import json
 from app.core.errors import Faults, InvalidInput
 from app.core.mixtures.adapt import Adaptation, LinkFit, adapt
 from app.core.mixtures.fit import MixtureFit, fit
+from app.core.mixtures.gibbs import BURN_IN, CHAINS, DRAWS, Posterior, predict_posterior, sample
 from app.core.mixtures.mixture import RegressionMixture, registered
 from app.core.mixtures.predict import LEVELS, predict
+from app.core.mixtures.priors import KAPPA, SHAPE, SPREAD, priors
 from app.core.prevalence.arrays import Floats
+from app.core.warnings import Warning
 from app.training.process import Trainer
 from models_store import arrays
 from models_store.adaptations import AdaptationRecord, Arrays, SourceRecord
@@ -28,6 +31,8 @@ MOST_COVARIATES = 100
 MOST_SOURCE_ROWS = 50_000
 MOST_TARGET_ROWS = 10_000
 MOST_LEVELS = 20
+APART = 1.05
+"""Split R-hat of a number whose chains still tell different stories."""
 Numbers = Matrix
 """A list of numbers."""
 
@@ -55,10 +60,22 @@ class MixtureSourceIn(In):
 
 
 class MixtureOptionsIn(In):
-    """How the links are fitted."""
+    """How the links are fitted; or how many draws are made, and from which priors.
+
+    β*_k ~ N(β_k, σ²_k · spread), σ²_k ~ inverse gamma(shape, scale), π* ~ Dirichlet(kappa · π).
+    """
 
     starts: Annotated[int, Field(ge=1, le=100)] = 10
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
+    draws: Annotated[int, Field(ge=1, le=100_000)] = DRAWS
+    burn_in: Annotated[int, Field(ge=0, le=100_000)] = BURN_IN
+    chains: Annotated[int, Field(ge=1, le=64)] = CHAINS
+    align: bool = False
+    level: Annotated[float, Field(gt=0, lt=1)] = 0.95
+    spread: Matrix | None = None
+    shape: float = SHAPE
+    scale: Numbers | None = None
+    kappa: float = KAPPA
 
 
 class MixtureAdaptationIn(In):
@@ -68,7 +85,7 @@ class MixtureAdaptationIn(In):
     y: Numbers
     link: str = "auto"
     criterion: Literal["bic", "press"] = "bic"
-    method: Literal["em"] = "em"
+    method: Literal["em", "gibbs"] = "em"
     options: MixtureOptionsIn = MixtureOptionsIn()
 
 
@@ -118,6 +135,8 @@ class RegressionMixtures:
         x = _rows(given.x, "/x", MOST_TARGET_ROWS)
         y = _list(given.y, "/y", MOST_TARGET_ROWS)
         options = given.options
+        if given.method == "gibbs":
+            return _drawn(source, x, y, given)
         found = adapt(source, x, y, given.link, given.criterion, options.starts, options.seed)
         chosen = found.chosen
         content = {
@@ -140,7 +159,11 @@ class RegressionMixtures:
         x = _rows(given.x, "/x", payload.max_rows)
         y = None if given.y is None else _list(given.y, "/y", payload.max_rows)
         levels = LEVELS if given.levels is None else tuple(given.levels)
-        said = predict(mixture, x, y, levels)
+        posterior = _posterior(record, mixture)
+        if posterior is None:
+            said = predict(mixture, x, y, levels)
+        else:
+            said = predict_posterior(posterior, x, y, levels)
         return {
             "adaptation": record.id,
             "size": len(x),
@@ -151,6 +174,88 @@ class RegressionMixtures:
             "quantiles": said.quantiles,
             "log_density": said.log_density,
         }
+
+
+def _drawn(source: RegressionMixture, x: Floats, y: Floats, given: MixtureAdaptationIn) -> Adapted:
+    """The target's regressions drawn from their posterior."""
+    options = given.options
+    if given.link != "auto":
+        raise InvalidInput.at("/link", "is for em; gibbs draws the coefficients freely")
+    spread = SPREAD if options.spread is None else _spread(options.spread, "/options/spread")
+    scale = None if options.scale is None else _spread(options.scale, "/options/scale")
+    prior = priors(source, spread, options.shape, scale, options.kappa)
+    found = sample(
+        source,
+        x,
+        y,
+        prior,
+        options.draws,
+        options.burn_in,
+        options.chains,
+        options.align,
+        options.level,
+        options.seed,
+    )
+    content = {
+        "size": len(y),
+        "method": given.method,
+        "seed": found.seed,
+        "draws": options.draws,
+        "burn_in": options.burn_in,
+        "chains": options.chains,
+        **_shown(found.mixture),
+        "responsibilities": found.responsibilities.tolist(),
+        "level": found.level,
+        "numbers": [vars(one) for one in found.summaries],
+        "switched": found.switched,
+        "aligned": found.aligned,
+    }
+    kept = {
+        **_arrays(found.mixture),
+        "drawn_coefficients": found.coefficients,
+        "drawn_sigmas": found.sigmas,
+        "drawn_proportions": found.proportions,
+    }
+    return Adapted(content, kept, _unmixed(found))
+
+
+def _unmixed(found: Posterior) -> tuple[Warning, ...]:
+    worst = max(one.split_rhat for one in found.summaries)
+    if not worst > APART:
+        return ()
+    message = (
+        f"the chains have not come together (split R-hat up to {worst:.3f}): ask for more draws, "
+        "or for a longer burn_in"
+    )
+    return (Warning("chains-apart", message),)
+
+
+def _posterior(record: AdaptationRecord, mixture: RegressionMixture) -> Posterior | None:
+    """What was drawn; None for an adaptation by em."""
+    kept = record.arrays
+    if "drawn_sigmas" not in kept:
+        return None
+    return Posterior(
+        kept["drawn_coefficients"],
+        kept["drawn_sigmas"],
+        kept["drawn_proportions"],
+        mixture,
+        (),
+        np.zeros((0, mixture.components)),
+        0.0,
+        False,
+        0.0,
+        0,
+    )
+
+
+def _spread(values: Any, at: str) -> Floats | float:
+    """A number, a list of them, or rows."""
+    if isinstance(values, list) and values and isinstance(values[0], list):
+        return _rows(values, at, MOST_COVARIATES + 1)
+    if isinstance(values, list):
+        return _list(values, at, MOST_COVARIATES + 1)
+    return float(_list([values], at, 1)[0])
 
 
 def _source(
