@@ -177,27 +177,30 @@ def _changes(
 ) -> list[ThresholdChange]:
     """What becomes of the thresholds of one attribute's nodes; infinite ones stay."""
     source = model.tree.threshold[nodes]
-    plain = [
-        ThresholdChange(node, shift.attribute, t, t)
-        for node, t in zip(nodes.tolist(), source.tolist(), strict=True)
-    ]
+    ordered = list(zip(nodes.tolist(), source.tolist(), strict=True))
+    name = shift.attribute
     if shift.kind == "none":
-        return plain
+        return [ThresholdChange(node, name, t, t) for node, t in ordered]
     if shift.kind == "linear":
         assert shift.alpha is not None
         assert shift.beta is not None
         found = LinearMap(shift.alpha, shift.beta)
-        return [replace(change, adapted=found.threshold(change.source)) for change in plain]
+        return [ThresholdChange(node, name, t, found.threshold(t)) for node, t in ordered]
     shares = shares_below(model.columns[a], source, class_weights)
     return [
-        _by_share(change, share, batch.singles(a)) if np.isfinite(change.source) else change
-        for change, share in zip(plain, shares, strict=True)
+        ThresholdChange(node, name, t, *_by_share(t, share, batch.singles(a)))
+        for (node, t), share in zip(ordered, shares, strict=True)
     ]
 
 
-def _by_share(change: ThresholdChange, share: Share, batch: Singles) -> ThresholdChange:
+def _by_share(
+    source: float, share: Share, batch: Singles
+) -> tuple[float, float | None, float | None]:
+    """The adapted threshold, R, and the share it attains; an infinite one stays."""
+    if not np.isfinite(source):
+        return source, None, None
     adapted, attained = percentile(batch, share)
-    return replace(change, adapted=adapted, share=share.value, attained_share=attained)
+    return adapted, share.value, attained
 
 
 def _worst(changes: list[ThresholdChange]) -> float | None:

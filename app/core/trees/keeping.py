@@ -32,6 +32,7 @@ def to_arrays(model: VersatileTree) -> dict[str, NDArray[Any]]:
         arrays["calibration_scale"] = model.calibration.scale
         arrays["calibration_bias"] = model.calibration.bias
         arrays["calibration_floor"] = np.array([model.calibration.floor])
+        arrays["calibration_regularised"] = np.array([model.calibration.regularised])
     return arrays
 
 
@@ -54,6 +55,7 @@ def of_arrays(
     if "calibration_scale" in arrays:
         floor = float(arrays["calibration_floor"][0])
         scale, bias = arrays["calibration_scale"], arrays["calibration_bias"]
-        calibration = Scaling("bcts", scale, bias, floor)
+        regularised = bool(arrays["calibration_regularised"][0])
+        calibration = Scaling("bcts", scale, bias, floor, regularised)
     counts, categorical = arrays["counts"], arrays["categorical"]
     return VersatileTree(classes, attributes, categorical, tree, columns, counts, calibration)

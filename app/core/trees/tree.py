@@ -119,7 +119,9 @@ class Tree:
 
     def with_thresholds(self, threshold: Floats) -> "Tree":
         """The same tree with J other thresholds."""
-        return replace(self, threshold=threshold)
+        other = replace(self, threshold=threshold)
+        vars(other).update(inner=self.inner, depth=self.depth)
+        return other
 
     def leaves(self, rows: NDArray[np.floating]) -> Codes:
         """The leaf that each of the N × d ``rows`` ends in."""
