@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from app.core.errors import InvalidInput
 from app.core.mixtures.cross import CrossValidation, leave_one_out, refuse_if_large
 from app.core.mixtures.design import response
-from app.core.mixtures.em import Runs, agreed, at_floor, beginning, best, run
+from app.core.mixtures.em import Runs, agreed, at_floor, beginning, best, best_of
 from app.core.mixtures.fit import FLOOR, residual_deviation
 from app.core.mixtures.links import (
     LINKS,
@@ -36,6 +36,10 @@ Criterion = Literal["bic", "press"]
 STARTS = 10
 FACTOR = 5.0
 """Restarts scale all coefficients of the source by up to this, or by as little as one over it."""
+JITTER = 0.5
+"""Or each coefficient by its own factor, of this standard deviation in its logarithm."""
+SCREENED = 6
+"""Where the coefficients are free, this many times as many starts are tried for a few steps."""
 _log = logging.getLogger(__name__)
 
 
@@ -158,8 +162,10 @@ def _fit(
     source, whole = prepared(source, rows, y, name)
     link = whole.structure.link
     nothing_to_find = name == SINGLE or link.slopes == link.intercept == "kept"
-    first = _starts(source, rows, y, 1 if nothing_to_find else starts, np.random.default_rng(seed))
-    runs = run(whole, first, beginning(whole, source.proportions, len(first)))
+    count = 1 if nothing_to_find else starts
+    screened = count * (SCREENED if link.slopes == "free" and count > 1 else 1)
+    first = _starts(source, rows, y, screened, np.random.default_rng(seed))
+    runs = best_of(whole, first, beginning(whole, source.proportions, screened), count)
     floored = at_floor(whole, runs.state)
     at = best(runs, floored)
     mixture = RegressionMixture(
@@ -170,19 +176,19 @@ def _fit(
     )
     means = rows @ mixture.coefficients.T
     likelihood = float(runs.log_likelihoods[at])
-    count = whole.structure.parameters
+    numbers = whole.structure.parameters
     return LinkFit(
         name=name,
         mixture=mixture,
         links=_links(whole.structure, runs, at),
         unidentified=_unidentified(whole.structure),
-        parameters=count,
+        parameters=numbers,
         log_likelihood=likelihood,
-        bic=-2 * likelihood + count * log(len(y)),
+        bic=-2 * likelihood + numbers * log(len(y)),
         error=float(np.mean((y - means @ mixture.proportions) ** 2)),
         oracle_error=float(np.mean(((y[:, None] - means) ** 2).min(axis=1))),
         cross=leave_one_out(whole, runs.state, at) if cross else None,
-        starts=len(first),
+        starts=count,
         agreed=agreed(runs, at),
         steps=int(runs.steps[at]),
         status="converged" if runs.converged[at] else "iteration-limit",
@@ -194,16 +200,24 @@ def _fit(
 def _starts(
     source: RegressionMixture, rows: Floats, y: Floats, count: int, random: Generator
 ) -> Floats:
-    """Responsibilities, S × n × K: the source as it is, then scaled or assigned at random."""
-    means = rows @ source.coefficients.T
+    """Responsibilities, S × n × K, of the source as it is and of others near it.
+
+    In turn: each coefficient scaled by its own factor, all by one, a few rows assigned at random.
+    """
     starts = []
     for start in range(count):
-        if start > 0 and start % 2 == 0:
+        if start > 0 and start % 3 == 0:
             drawn = random.integers(source.components, size=len(y))
-            starts.append(np.eye(source.components)[drawn])
+            few = random.permutation(len(y)) < source.components * (rows.shape[1] + 2)
+            starts.append(np.eye(source.components)[drawn] * few[:, None])
             continue
-        factor = 1.0 if start == 0 else FACTOR ** random.uniform(-1, 1)
-        joint = log_joint(y, factor * means, factor * source.sigmas, source.proportions)
+        betas, factor = source.coefficients, 1.0
+        if start % 3 == 1:
+            betas = betas * np.exp(random.normal(scale=JITTER, size=betas.shape))
+        if start % 3 == 2:
+            factor = FACTOR ** random.uniform(-1, 1)
+        means = rows @ (factor * betas).T
+        joint = log_joint(y, means, factor * source.sigmas, source.proportions)
         starts.append(responsibilities(joint, log_density(joint)))
     return np.array(starts)
 

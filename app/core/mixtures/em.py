@@ -12,6 +12,8 @@ from app.core.prevalence.arrays import Codes, Floats, Mask
 TOLERANCE = 1e-9
 """A start has converged when a step adds less than this, relative to 1 + |log-likelihood|."""
 STEPS = 2000
+SCREENING = 15
+"""Steps that a start is given before the best go on."""
 SAME = 1e-5
 """Starts whose log-likelihoods differ by less than this, relatively, found the same optimum."""
 
@@ -67,6 +69,21 @@ def run(
         if not len(active):
             break
     return Runs(state, value, converged, steps, np.array(trace))
+
+
+def best_of(problem: Problem, t: Floats, at: State, kept: int) -> Runs:
+    """Run the first start and those of the others that are best after a few steps, ``kept`` in all.
+
+    The trace of each begins after these steps, unless all starts are kept.
+    """
+    if kept >= len(t):
+        return run(problem, t, at)
+    tried = run(problem, t, at, max_steps=SCREENING)
+    value = np.where(at_floor(problem, tried.state), -np.inf, tried.log_likelihoods)
+    value[0] = np.inf
+    state = tried.state.some(np.argsort(-value, kind="stable")[:kept])
+    joint = log_joint(problem.y, problem.means(state.theta), state.sigmas, state.proportions)
+    return run(problem, responsibilities(joint, log_density(joint)), state)
 
 
 def beginning(problem: Problem, proportions: Floats, count: int) -> State:

@@ -23,6 +23,8 @@ EMPTY = 1e-8
 """A component with fewer rows than this keeps what it had."""
 RANK = 1e-13
 """Singular values below this share of the largest count as none."""
+PIVOT = 1e-4
+"""The least pivot, of columns scaled to one, for which equations are solved without their rank."""
 
 
 @dataclass(frozen=True)
@@ -146,8 +148,19 @@ def _least_squares(equations: Floats) -> Floats:
     right = equations[..., :-1, -1] * scale
     if matrix.shape[-1] == 1:
         return np.asarray(right * scale)
+    if _well_conditioned(matrix):
+        return np.asarray(np.linalg.solve(matrix, right[..., None])[..., 0] * scale)
     inverse = np.linalg.pinv(matrix, rcond=RANK, hermitian=True)
     return np.asarray(np.matmul(inverse, right[..., None])[..., 0] * scale)
+
+
+def _well_conditioned(matrices: Floats) -> bool:
+    """Whether all have full rank by a margin, so that the quick way is exact enough."""
+    try:
+        roots = np.linalg.cholesky(matrices)
+    except np.linalg.LinAlgError:
+        return False
+    return bool(np.diagonal(roots, axis1=-2, axis2=-1).min(initial=1) > PIVOT)
 
 
 def _free_sigmas(problem: Problem, t: Floats, sizes: Floats, theta: Floats, at: Floats) -> Floats:
