@@ -84,6 +84,10 @@ class TestRegistering:
             ({"x": [[1], [2]], "y": [1, 2], "components": 5}, "/source/x"),
             ({"x": [[1], [2]], "y": [1, 2], "components": [1, 2, 3]}, "/source/components"),
             (
+                {"x": [1] * 20_000, "y": [1] * 20_000, "components": 20, "starts": 100},
+                "/source/starts",
+            ),
+            (
                 {"x": [[1, 2], [2, 3], [3, 5]], "y": [1, 2, 3], "components": 1, "degree": 2},
                 "/source/degree",
             ),
@@ -218,6 +222,7 @@ class TestAdapting:
             ({"x": [[1]], "y": [1], "criterion": "aic"}, "/criterion"),
             ({"x": [[1]] * 501, "y": [1] * 501, "criterion": "press"}, "/criterion"),
             ({"x": [[1]], "y": [1], "options": {"starts": 0}}, "/options/starts"),
+            ({"x": [1] * 10_001, "y": [1] * 10_001}, "/x"),
         ],
     )
     def test_what_is_wrong_is_placed(

@@ -31,6 +31,8 @@ MOST_COVARIATES = 100
 MOST_SOURCE_ROWS = 50_000
 MOST_TARGET_ROWS = 10_000
 MOST_LEVELS = 20
+MOST_NUMBERS = 20_000_000
+"""Starts, or chains, × rows × components: they are worked on together."""
 APART = 1.05
 """Split R-hat of a number whose chains still tell different stories."""
 Numbers = Matrix
@@ -135,6 +137,9 @@ class RegressionMixtures:
         x = _rows(given.x, "/x", MOST_TARGET_ROWS)
         y = _list(given.y, "/y", MOST_TARGET_ROWS)
         options = given.options
+        together = options.chains if given.method == "gibbs" else options.starts
+        what = "chains" if given.method == "gibbs" else "starts"
+        _require_work(together, len(y), source.components, f"/options/{what}")
         if given.method == "gibbs":
             return _drawn(source, x, y, given)
         found = adapt(source, x, y, given.link, given.criterion, options.starts, options.seed)
@@ -279,10 +284,14 @@ def _source(
     for name, value in rows.items():
         if value is None:
             raise InvalidInput.at(f"/{name}", "is missing; or send parameters")
+    x, y = _rows(given.x, "/x", MOST_SOURCE_ROWS), _list(given.y, "/y", MOST_SOURCE_ROWS)
+    components = _components(given.components)
+    most = components[1] if isinstance(components, tuple) else components
+    _require_work(given.starts, len(y), most, "/starts")
     found = fit(
-        _rows(given.x, "/x", MOST_SOURCE_ROWS),
-        _list(given.y, "/y", MOST_SOURCE_ROWS),
-        _components(given.components),
+        x,
+        y,
+        components,
         given.degree,
         given.starts,
         given.seed,
@@ -393,6 +402,13 @@ def _list(values: Any, at: str, most: int) -> Floats:
             faults.add(f"{at}/{position}", f"is {json.shown(value)}, must be a number", position)
     faults.raise_if_any()
     return np.array(values, dtype=np.float64)
+
+
+def _require_work(together: int, rows: int, components: int, at: str) -> None:
+    numbers = together * rows * components
+    if numbers > MOST_NUMBERS:
+        message = f"of {rows} rows and {components} components is too much at once; lower it"
+        raise InvalidInput.at(at, message)
 
 
 def _require_few(rows: int, at: str, most: int) -> None:
