@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -36,11 +37,38 @@ SOURCES = {
     "counted": {"confusion_matrix": [[90, 10], [5, 95]]},
     "trained": {"training": TRAINING},
 }
+OTHERS: dict[str, dict[str, Any]] = {
+    "machines": {
+        "kind": "versatile-tree",
+        "classes": ["a", "b"],
+        "source": {
+            "training": {
+                "features": [[0.0, 3], [1.0, 1], [0.2, 2], [0.9, 1]] * 20,
+                "labels": ["a", "b"] * 40,
+                "feature_names": ["one", "two"],
+            }
+        },
+    },
+    "city": {
+        "kind": "regression-mixture",
+        "source": {
+            "parameters": {
+                "proportions": [0.4, 0.6],
+                "coefficients": [[1.0, 2.0], [-2.0, 0.5]],
+                "sigmas": [0.3, 0.5],
+            }
+        },
+    },
+}
+SAMPLES: dict[str, dict[str, Any]] = {
+    "machines": {"features": [[32.0, 3], [33.8, 1], [32.4, 2], [33.6, 1]] * 10},
+    "city": {"x": [[-1.0], [0.0], [0.5], [2.0]], "y": [-1.0, 1.2, -1.7, 5.1]},
+}
 DISPOSABLE = ("old", "older")
 
 
-def populate(base: str) -> str:
-    """Models under the names that the configuration knows; the id of a kept estimate."""
+def populate(base: str) -> dict[str, str]:
+    """Models under the names that the configuration knows; ids of what is kept, by variable."""
     with httpx.Client(base_url=base, headers=bearer(), timeout=60) as client:
         for name in (*SOURCES, *DISPOSABLE):
             source = SOURCES.get(name, SOURCES["counted"])
@@ -52,7 +80,13 @@ def populate(base: str) -> str:
         kept = client.post("/v1/models/cards/versions/1/estimates", json=batch)
         labels = {"labels": ["a", "b", "b"], "estimate": kept.raise_for_status().json()["id"]}
         client.post("/v1/models/cards/versions/1/evaluations", json=labels).raise_for_status()
-        return str(labels["estimate"])
+        ids = {"FUZZ_ESTIMATE": str(labels["estimate"])}
+        for name, other in OTHERS.items():
+            client.post("/v1/models", json={"name": name, **other}).raise_for_status()
+            address = f"/v1/models/{name}/versions/1/adaptations"
+            adapted = client.post(address, json=SAMPLES[name]).raise_for_status().json()
+            ids[f"FUZZ_{name.upper()}"] = adapted["id"]
+        return ids
 
 
 def bearer() -> dict[str, str]:
@@ -62,8 +96,7 @@ def bearer() -> dict[str, str]:
 
 def fuzz(base: str, examples: int, seed: int, phases: str = PHASES) -> int:
     """Run schemathesis on a service; its exit status, 0 where nothing was found."""
-    estimate = populate(base)
-    environment = {**os.environ, "FUZZ_KEY": ADMIN, "FUZZ_ESTIMATE": estimate}
+    environment = {**os.environ, "FUZZ_KEY": ADMIN, **populate(base)}
     command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(CONFIGURATION)]
     options = [f"--max-examples={examples}", f"--seed={seed}", f"--phases={phases}"]
     with tempfile.TemporaryDirectory() as folder:

@@ -15,6 +15,7 @@ import schemathesis
 from hypothesis import strategies as st
 
 from app.api.wire import arrow
+from benchmarks.fuzz_api import SAMPLES
 from benchmarks.report import table
 
 ANSWERS: Counter[tuple[str, int]] = Counter()
@@ -35,6 +36,12 @@ FITTING: dict[str, Any] = {
     "priors": PRIORS,
     "intercepts": {"a": 0.5, "b": -1.0},
     "costs": [[0, 1], [5, 0]],
+}
+
+
+ADAPTING = {
+    "machines": ("strategy", "correction", "second_test", "seed", "include"),
+    "city": ("link", "criterion", "method"),
 }
 
 
@@ -61,13 +68,31 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
     draw = zlib.crc32(repr(case.body).encode())
     if case.method.upper() != "POST" or not isinstance(case.body, dict) or draw % 2:
         return
-    if "{version}" in path:
+    if "adaptations" in path:
+        adapted(case, draw // 2)
+    elif "{version}" in path:
         case.body = fitted(case.body, draw // 2, truth="evaluations" in path)
     elif path.endswith("/versions"):
         case.body = {"source": SOURCES[draw // 2 % len(SOURCES)]}
     elif path == "/v1/models":
         case.body["classes"] = ["a", "b"]
         case.body["source"] = SOURCES[draw // 2 % len(SOURCES)]
+
+
+def adapted(case: Any, draw: int) -> None:
+    """A sample that fits one of the other models, or rows that its adaptation predicts."""
+    name = tuple(SAMPLES)[draw % len(SAMPLES)]
+    rows = dict(SAMPLES[name])
+    kept = {key: value for key, value in case.body.items() if key in ADAPTING[name]}
+    if "{id}" in case.operation.path:
+        case.path_parameters["id"] = os.environ[f"FUZZ_{name.upper()}"]
+        kept = {}
+        if draw % 3:
+            rows.pop("y", None)
+    else:
+        case.path_parameters["name"] = name
+        case.path_parameters["version"] = "1"
+    case.body = {**kept, **rows}
 
 
 def fitted(body: dict[str, Any], draw: int, truth: bool) -> dict[str, Any]:

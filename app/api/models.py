@@ -71,7 +71,7 @@ def create_model(
     replayed = once.replay()
     if replayed is not None:
         return replayed
-    if content.get("kind", "classifier") in KINDS:
+    if str(content.get("kind")) in KINDS:
         return _create_other(content, once, settings, store, learners)
     given = parse.envelope(ModelIn, content)
     _require_seen(once, given.name)

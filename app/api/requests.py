@@ -38,6 +38,12 @@ _CELLS = {"type": "array", "items": {"type": "array", "items": _CELL}}
 _STRINGS = {"type": "array", "items": {"type": "string"}}
 _SOME_STRINGS = {"type": "array", "items": {"type": ["string", "null"]}}
 
+_LIST = {"type": "array", "items": {"type": "number"}}
+
+Numbers = Annotated[Any, WithJsonSchema(_LIST)]
+RowsOrNumbers = Annotated[Any, WithJsonSchema({"anyOf": [_ROWS, _LIST]})]
+"""Rows of numbers; a list of numbers is one column."""
+NumberOrMore = Annotated[Any, WithJsonSchema({"anyOf": [{"type": "number"}, _LIST, _ROWS]})]
 ByName = Annotated[Any, WithJsonSchema(_NUMBERS)]
 Matrix = Annotated[Any, WithJsonSchema(_ROWS)]
 Rows = Annotated[Any, WithJsonSchema({"anyOf": [_ROWS, _COLUMNS]})]

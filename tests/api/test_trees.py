@@ -163,6 +163,13 @@ class TestRegistering:
         assert answer.json()["errors"][0]["pointer"] == place
         assert lasting.get("/v1/models/wrong").status_code == 404
 
+    @pytest.mark.parametrize("kind", [{}, [], 5, None, True, "forest", "versatile-tree "])
+    def test_other_kinds_are_refused(self, lasting: httpx.Client, kind: Any) -> None:
+        body = {"name": "wrong", "kind": kind, "classes": CLASSES}
+        answer = lasting.post("/v1/models", json=body)
+        assert answer.status_code == 422
+        assert answer.json()["errors"][0]["pointer"] == "/kind"
+
     def test_it_has_classes(self, lasting: httpx.Client) -> None:
         answer = lasting.post("/v1/models", json={"name": "wrong", "kind": "versatile-tree"})
         assert answer.status_code == 422

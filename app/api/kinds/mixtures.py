@@ -11,7 +11,15 @@ from app.api import parse
 from app.api.kinds import Adapted
 from app.api.payload import Payload
 from app.api.present import warnings as shown_warnings
-from app.api.requests import In, Matrix, Metadata, at_most
+from app.api.requests import (
+    In,
+    Matrix,
+    Metadata,
+    NumberOrMore,
+    Numbers,
+    RowsOrNumbers,
+    at_most,
+)
 from app.api.wire import json
 from app.core.errors import Faults, InvalidInput
 from app.core.mixtures.adapt import Adaptation, LinkFit, adapt
@@ -35,8 +43,6 @@ MOST_NUMBERS = 20_000_000
 """Starts, or chains, × rows × components: they are worked on together."""
 APART = 1.05
 """Split R-hat of a number whose chains still tell different stories."""
-Numbers = Matrix
-"""A list of numbers."""
 
 
 class MixtureParametersIn(In):
@@ -52,7 +58,7 @@ class MixtureSourceIn(In):
     """Parameters; or rows to fit a mixture to, with a number of components or a range of it."""
 
     parameters: MixtureParametersIn | None = None
-    x: Matrix | None = None
+    x: RowsOrNumbers | None = None
     y: Numbers | None = None
     components: int | list[int] | None = None
     degree: Annotated[int, Field(ge=1, le=20)] = 1
@@ -74,16 +80,16 @@ class MixtureOptionsIn(In):
     chains: Annotated[int, Field(ge=1, le=64)] = CHAINS
     align: bool = False
     level: Annotated[float, Field(gt=0, lt=1)] = 0.95
-    spread: Matrix | None = None
+    spread: NumberOrMore | None = None
     shape: float = SHAPE
-    scale: Numbers | None = None
+    scale: NumberOrMore | None = None
     kappa: float = KAPPA
 
 
 class MixtureAdaptationIn(In):
     """Labelled rows of the target population, and the link that is wanted."""
 
-    x: Matrix
+    x: RowsOrNumbers
     y: Numbers
     link: str = "auto"
     criterion: Literal["bic", "press"] = "bic"
@@ -94,7 +100,7 @@ class MixtureAdaptationIn(In):
 class MixturePredictionsIn(In):
     """Rows to predict; with ``y`` their density too. ``levels`` of the quantiles."""
 
-    x: Matrix
+    x: RowsOrNumbers
     y: Numbers | None = None
     levels: Annotated[list[float] | None, Field(min_length=1), at_most(MOST_LEVELS)] = None
 

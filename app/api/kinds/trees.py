@@ -18,9 +18,9 @@ from app.api.requests import (
     ByName,
     In,
     Labels,
-    Matrix,
     Metadata,
     Names,
+    Numbers,
     Table,
     at_most,
 )
@@ -66,11 +66,11 @@ class TreeTrainingIn(In):
 class TreeArraysIn(In):
     """A tree in scikit-learn's own arrays: ``estimator.tree_.feature`` and so on."""
 
-    feature: Matrix
-    threshold: Matrix
-    children_left: Matrix
-    children_right: Matrix
-    missing_go_to_left: Matrix | None = None
+    feature: Numbers
+    threshold: Numbers
+    children_left: Numbers
+    children_right: Numbers
+    missing_go_to_left: Numbers | None = None
 
 
 class TreeSourceIn(In):
