@@ -70,7 +70,8 @@ def _snapping(found: dict[str, Accuracies]) -> None:
     theirs = dict(zip(STRATEGIES, paper.TABLE_2["linear"]["breast-w"], strict=True))
     print(
         "breast-w has integers from 1 to 10. In the paper VM equals Perc there under exact linear\n"
-        f"shifts, {theirs['versatile']:.3f}: corrected values lie just beside the training lattice,\n"
+        f"shifts, {theirs['versatile']:.3f}: corrected values lie just beside the training "
+        "lattice,\n"
         "and the second test rejects them. Here they are snapped to the lattice before that "
         "test,\n"
         f"and VM has {here['versatile']:.3f}. Part of the difference is another one: percentiles\n"
