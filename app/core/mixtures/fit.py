@@ -121,7 +121,7 @@ def _fit(rows: Floats, y: Floats, count: int, degree: int, starts: int, seed: in
 def residual_deviation(rows: Floats, y: Floats) -> float:
     """What one regression leaves, in the units of y; the scale of the floors, never 0."""
     left = y - rows @ np.linalg.lstsq(rows, y, rcond=None)[0]
-    return max(float(np.std(left)), 1e-9 * float(np.abs(y).max(initial=0)), 1e-150)
+    return max(float(np.std(left)), 1e-9 * float(np.abs(y).max(initial=0)), 1e-100)
 
 
 def _warnings(mixture: RegressionMixture, floored: bool, size: int) -> tuple[Warning, ...]:

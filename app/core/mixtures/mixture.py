@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from app.core.errors import Faults, InvalidInput
-from app.core.mixtures.design import design
+from app.core.mixtures.design import LARGEST, design, numbers
 from app.core.prevalence.arrays import Floats
 
 HALF_LOG_TWO_PI = 0.5 * log(2 * pi)
@@ -57,21 +57,19 @@ def registered(
     proportions: ArrayLike, coefficients: ArrayLike, sigmas: ArrayLike, degree: int = 1
 ) -> RegressionMixture:
     """A mixture from parameters that somebody sent; ``InvalidInput`` names each wrong one."""
-    shares = np.asarray(proportions, dtype=np.float64)
-    betas = np.asarray(coefficients, dtype=np.float64)
-    deviations = np.asarray(sigmas, dtype=np.float64)
+    shares = numbers("/proportions", proportions)
+    betas = numbers("/coefficients", coefficients)
+    deviations = numbers("/sigmas", sigmas)
     faults = Faults()
     if shares.ndim != 1 or not len(shares):
         raise InvalidInput.at("/proportions", "send a list of numbers, one for each component")
     if not (np.isfinite(shares).all() and (shares > 0).all() and abs(shares.sum() - 1) < 1e-6):
         faults.add("/proportions", "send positive numbers whose sum is 1")
-    if betas.ndim != 2 or len(betas) != len(shares) or not np.isfinite(betas).all():
+    if betas.ndim != 2 or len(betas) != len(shares) or not (np.abs(betas) <= LARGEST).all():
         faults.add("/coefficients", f"send {len(shares)} lists of finite numbers of one length")
     elif degree < 1 or (degree > 1 and betas.shape[1] != degree + 1):
         faults.add("/degree", "send 1, or the number of terms after the intercept")
-    if deviations.shape != shares.shape or not (
-        np.isfinite(deviations).all() and (deviations > 0).all()
-    ):
+    if deviations.shape != shares.shape or not (((deviations > 0) & (deviations <= LARGEST)).all()):
         faults.add("/sigmas", f"send {len(shares)} positive numbers")
     faults.raise_if_any()
     return RegressionMixture(shares / shares.sum(), betas, deviations, degree)

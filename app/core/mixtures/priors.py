@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from app.core.errors import InvalidInput
+from app.core.mixtures.design import numbers
 from app.core.mixtures.mixture import RegressionMixture
 from app.core.prevalence.arrays import Floats
 
@@ -51,7 +52,7 @@ def priors(
     are. ``InvalidInput`` for anything that is no such number.
     """
     terms, count = source.coefficients.shape[1], source.components
-    matrix = np.asarray(spread, dtype=np.float64)
+    matrix = numbers("/options/spread", spread)
     if matrix.ndim < 2:
         if matrix.ndim == 1 and len(matrix) != terms:
             raise InvalidInput.at("/options/spread", f"send one number, {terms}, or a matrix")
@@ -68,7 +69,7 @@ def priors(
         raise InvalidInput.at("/options/kappa", "send a positive number")
     if scale is None:
         scale = max(shape - 1, 0.5) * source.sigmas**2
-    scales = np.asarray(scale, dtype=np.float64)
+    scales = numbers("/options/scale", scale)
     if scales.shape not in ((), (count,)) or not ((scales > 0) & np.isfinite(scales)).all():
         raise InvalidInput.at("/options/scale", f"send one positive number or {count}")
     return Priors(

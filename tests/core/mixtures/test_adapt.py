@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from app.core.errors import InvalidInput
 from app.core.mixtures.adapt import adapt, prepared
 from app.core.mixtures.cross import LARGEST
-from app.core.mixtures.em import beginning
+from app.core.mixtures.em import beginning, run
 from app.core.mixtures.links import LINKS, NAMES, link_named, structure
 from app.core.mixtures.mixture import RegressionMixture, log_density, log_joint, registered
 from app.core.mixtures.mstep import maximise
@@ -259,3 +259,62 @@ def test_press_of_too_many_rows_is_refused_with_advice() -> None:
 def test_an_unknown_link_is_refused_with_the_names() -> None:
     with pytest.raises(InvalidInput, match="pM2a"):
         link_named("M9")
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_no_step_of_any_start_lowers_the_likelihood(name: str) -> None:
+    source, x, y = target(31, size=20)
+    source, whole = prepared(source, source.design(x), y, name)
+    t = np.random.default_rng(1).dirichlet([0.3, 0.3], size=(12, 20))
+    runs = run(whole, t, beginning(whole, source.proportions, 12))
+    assert (np.diff(runs.trace, axis=0) >= -1e-8).all()
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 1000), scale=st.floats(1e-3, 1e3))
+def test_units_of_y_change_no_link(seed: int, scale: float) -> None:
+    source, x, y = target(seed)
+    other = RegressionMixture(
+        source.proportions, scale * source.coefficients, scale * source.sigmas
+    )
+    for name in ("M2c", "pM2b", "M4b"):
+        here, there = (adapt(s, x, v, name).chosen for s, v in ((source, y), (other, scale * y)))
+        expected = here.log_likelihood - len(y) * np.log(scale)
+        assert there.log_likelihood == pytest.approx(expected, abs=1e-3)
+        for label, values in here.links.items():
+            assert there.links[label] == pytest.approx(values, rel=1e-3, abs=1e-3)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 1000))
+def test_neither_the_order_of_rows_nor_rows_twice_change_a_fixed_start(seed: int) -> None:
+    source, x, y = target(seed)
+    order = np.random.default_rng(seed).permutation(len(y))
+    here = adapt(source, x, y, "pM2c", starts=1).chosen
+    mixed = adapt(source, x[order], y[order], "pM2c", starts=1).chosen
+    twice = adapt(source, np.tile(x, (2, 1)), np.tile(y, 2), "pM2c", starts=1).chosen
+    assert mixed.log_likelihood == pytest.approx(here.log_likelihood, abs=1e-6)
+    assert twice.log_likelihood == pytest.approx(2 * here.log_likelihood, abs=1e-4)
+
+
+@pytest.mark.parametrize("y", [np.zeros(6), np.full(6, 1e90), np.arange(6.0), np.full(6, 1e-90)])
+def test_rows_that_leave_nothing_still_have_an_answer(y: Any) -> None:
+    source = registered([0.5, 0.5], [[1.0, 2.0], [-1.0, 0.5]], [1.0, 0.5])
+    fitted = adapt(source, np.arange(6.0), y)
+    assert all(np.isfinite(one.bic) for one in fitted.table)
+    assert np.isfinite(fitted.responsibilities).all()
+
+
+def test_one_row_of_the_target_is_enough_for_an_answer_with_its_doubts() -> None:
+    source, x, y = target(37, size=1)
+    fitted = adapt(source, x, y)
+    assert fitted.chosen.sound
+    assert {w.code for w in fitted.table[-1].warnings} >= {"few-rows"}
+
+
+@pytest.mark.parametrize(
+    ("x", "y"), [([["a"]], [1.0]), ([[1.0, 2.0], [1.0]], [1.0, 2.0]), ([], [])]
+)
+def test_what_are_no_rows_is_refused(x: Any, y: Any) -> None:
+    with pytest.raises(InvalidInput):
+        adapt(target(1)[0], x, y)
