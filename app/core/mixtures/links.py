@@ -82,7 +82,7 @@ class Structure:
 
     ``base`` K × q and ``maps`` K × q × m: β*_k = base_k + maps_k θ. ``identified`` K × m: whether
     the source lets that number be estimated (a link times a source coefficient of 0 is none).
-    ``slope``: the column of θ that scales σ, the last, where ``link.sigma`` says so.
+    Where the link scales σ, the last of θ does. ``labels`` say what each of θ acts on.
     """
 
     link: Link
