@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from app.core.errors import InvalidInput
 from app.core.mixtures.design import design, response
-from app.core.mixtures.em import agreed, at_floor, beginning, best, run
+from app.core.mixtures.em import agreed, at_floor, beginning, best, best_of
 from app.core.mixtures.links import LINKS, structure
 from app.core.mixtures.mixture import RegressionMixture, log_density, responsibilities
 from app.core.mixtures.mstep import problem
@@ -19,6 +19,8 @@ from app.core.warnings import Warning
 FLOOR = 1e-2
 """The least σ that counts as a fit, as a share of one regression's residual deviation."""
 COMPONENTS = 20
+TRIED = 6
+"""This many times as many starts are tried for a few steps before the best go on."""
 LLOYD = 20
 
 
@@ -87,8 +89,10 @@ def _fit(rows: Floats, y: Floats, count: int, degree: int, starts: int, seed: in
         degree,
     )
     whole = problem(structure(LINKS["pM5"], plain, rows), rows, y, FLOOR * spread)
-    first = _starts(rows, y, count, 1 if count == 1 else starts, np.random.default_rng(seed))
-    runs = run(whole, first, beginning(whole, plain.proportions, len(first)))
+    kept = 1 if count == 1 else starts
+    tried = kept if count == 1 else TRIED * starts
+    first = _starts(rows, y, count, tried, np.random.default_rng(seed))
+    runs = best_of(whole, first, beginning(whole, plain.proportions, tried), kept)
     floored = at_floor(whole, runs.state)
     at = best(runs, floored)
     betas = whole.coefficients(runs.state.theta)[at]
@@ -107,7 +111,7 @@ def _fit(rows: Floats, y: Floats, count: int, degree: int, starts: int, seed: in
         bic=bic,
         icl=bic + 2 * entropy,
         parameters=whole.structure.parameters,
-        starts=len(first),
+        starts=kept,
         agreed=agreed(runs, at),
         steps=int(runs.steps[at]),
         status="converged" if runs.converged[at] else "iteration-limit",
@@ -142,15 +146,21 @@ def _warnings(mixture: RegressionMixture, floored: bool, size: int) -> tuple[War
 
 
 def _starts(rows: Floats, y: Floats, count: int, starts: int, random: Generator) -> Floats:
-    """Hard assignments, S × n × K: by the residuals of one regression, then at random."""
+    """Hard assignments, S × n × K, in turn by residuals, of a few random rows, of all at random.
+
+    A few rows for each component are what finds curves that cross, whose residuals from one
+    regression say little; the other rows join in the first expectation.
+    """
     residuals = y - rows @ np.linalg.lstsq(rows, y, rcond=None)[0]
-    labels = [
-        _by_residual(residuals, count, random)
-        if start % 2 == 0
-        else random.integers(count, size=len(y))
-        for start in range(starts)
-    ]
-    return np.asarray(np.eye(count)[np.array(labels)])
+    assigned = []
+    for start in range(starts):
+        if start % 3 == 0:
+            assigned.append(np.eye(count)[_by_residual(residuals, count, random)])
+            continue
+        drawn = np.eye(count)[random.integers(count, size=len(y))]
+        few = random.permutation(len(y)) < count * (rows.shape[1] + 2)
+        assigned.append(drawn * few[:, None] if start % 3 == 1 else drawn)
+    return np.array(assigned)
 
 
 def _by_residual(residuals: Floats, count: int, random: Generator) -> Codes:

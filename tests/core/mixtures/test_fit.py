@@ -128,3 +128,13 @@ def test_parameters_that_are_no_mixture_are_each_named() -> None:
         "/coefficients",
         "/sigmas",
     ]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_curves_that_cross_are_told_apart(seed: int) -> None:
+    random = np.random.default_rng([9, seed])
+    truth = registered([0.5, 0.5], [[9.0, 0.0, -6.0], [-9.0, 0.0, 1.5]], [3.0, 2.25], degree=2)
+    x, z = random.uniform(0, 3, 200), random.integers(2, size=200)
+    y = truth.means(x)[np.arange(200), z] + truth.sigmas[z] * random.normal(size=200)
+    fitted = fit(x, y, 2, degree=2, seed=seed)
+    assert fitted.log_likelihood > log_density(truth.log_joint(truth.design(x), y)).sum()
