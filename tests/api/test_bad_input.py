@@ -425,7 +425,8 @@ class TestModels:
             ({"name": "new", "classes": [""]}, "/classes/0"),
             ({"name": "new", "classes": ["\x00"]}, "/classes/0"),
             ({"name": "new", "classes": [str(k) for k in range(1001)]}, "/classes"),
-            ({"name": "new", "classes": ["a"], "kind": "regression-mixture"}, "/kind"),
+            ({"name": "new", "classes": ["a"], "kind": "forest"}, "/kind"),
+            ({"name": "new", "classes": ["a"], "kind": "regression-mixture"}, "/classes"),
             ({"name": "new", "classes": ["a"], "description": "\x00"}, "/description"),
         ],
     )
