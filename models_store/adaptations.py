@@ -21,7 +21,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class SourceRecord:
-    """An immutable version of a model that is no classifier: JSON, and arrays beside it."""
+    """An immutable version of a model that is no classifier; its arrays stay in the store."""
 
     id: int
     model_id: int
@@ -31,18 +31,16 @@ class SourceRecord:
     number: int
     digest: str
     content: dict[str, Any]
-    arrays: Arrays
     metadata: dict[str, Any]
     created_at: datetime
 
 
 @dataclass(frozen=True)
 class AdaptationRecord:
-    """A kept adaptation: its JSON form, the arrays that it predicts with, and its source."""
+    """A kept adaptation: its JSON form, and its source."""
 
     id: str
     content: dict[str, Any]
-    arrays: Arrays
     source: SourceRecord
 
 
@@ -61,7 +59,7 @@ class Sources:
         return self.get(model, str(number)), new
 
     def get(self, model: str, selector: str) -> SourceRecord:
-        """The version with its arrays; or ``NotFound``."""
+        """The version; or ``NotFound``."""
         return self._load(self._every.resolve(model, selector))
 
     def list(self, model: str, before: int | None, limit: int) -> Page[SourceRecord]:
@@ -69,6 +67,13 @@ class Sources:
         numbers = self._every.numbers(model, before, limit + 1)
         items = tuple(self.get(model, str(number)) for number in numbers[:limit])
         return Page(items, (str(items[-1].number),) if len(numbers) > limit else None)
+
+    def arrays(self, record: SourceRecord) -> Arrays:
+        """Everything of a version that is an array; ``NotFound`` if it was deleted meanwhile."""
+        found = self._every.arrays(record.id)
+        if not found:
+            raise NotFound(f"version {record.number} of {record.model} was deleted")
+        return found
 
     def of(self, version_id: int) -> SourceRecord:
         """The version of an adaptation."""
@@ -90,7 +95,6 @@ class Sources:
             number=row.number,
             digest=row.digest,
             content=row.derived,
-            arrays=self._every.arrays(version_id),
             metadata=row.metadata,
             created_at=row.created_at,
         )
@@ -135,9 +139,11 @@ class Adaptations:
         row = self._connection.execute(statement).one_or_none()
         if row is None or (only is not None and row.model not in only):
             raise NotFound(f"there is no adaptation {adaptation_id}")
+        return AdaptationRecord(row.id, row.content, self._sources.of(row.version_id))
+
+    def arrays(self, adaptation_id: str) -> Arrays:
+        """What an adaptation predicts with, beside its JSON form."""
         own = adaptation_arrays.c.adaptation_id == adaptation_id
         found = sa.select(adaptation_arrays.c.name, adaptation_arrays.c.content).where(own)
-        kept = {
-            name: arrays.decode(content) for name, content in self._connection.execute(found).all()
-        }
-        return AdaptationRecord(row.id, row.content, kept, self._sources.of(row.version_id))
+        rows = self._connection.execute(found).all()
+        return {name: arrays.decode(content) for name, content in rows}

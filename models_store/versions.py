@@ -1,8 +1,6 @@
 """Immutable versions of a model, content-addressed, and the cache of loaded ones."""
 
 import re
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -16,6 +14,7 @@ from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.matching.version import Exact
 from app.core.prevalence.source import ValidationSet
 from models_store import arrays, matchings, sources, trainings
+from models_store.cache import Cache
 from models_store.engine import WRITING
 from models_store.errors import NotFound, OtherKind, Unavailable
 from models_store.models import Models
@@ -26,35 +25,12 @@ from models_store.tables import aliases, models, version_arrays, versions
 CLASSIFIER = "classifier"
 
 
-class VersionCache:
-    """Loaded versions by id, least recently used first out. Never stale: versions are immutable."""
-
-    def __init__(self, max_bytes: int, max_items: int = 1000) -> None:
-        self._max_bytes = max_bytes
-        self._max_items = max_items
-        self._items: OrderedDict[int, tuple[VersionRecord, int]] = OrderedDict()
-        self._bytes = 0
-        self._lock = threading.Lock()
-
-    def get(self, version_id: int) -> VersionRecord | None:
-        """The version, if it is here."""
-        with self._lock:
-            if version_id not in self._items:
-                return None
-            self._items.move_to_end(version_id)
-            return self._items[version_id][0]
+class VersionCache(Cache[int, VersionRecord]):
+    """Loaded versions by id."""
 
     def put(self, record: VersionRecord) -> None:
-        """Keep a version, dropping others over the bounds."""
-        size = _size(record)
-        with self._lock:
-            if record.id in self._items:
-                return
-            self._items[record.id] = (record, size)
-            self._bytes += size
-            while self._bytes > self._max_bytes or len(self._items) > self._max_items:
-                _, (_, freed) = self._items.popitem(last=False)
-                self._bytes -= freed
+        """Keep a version."""
+        self.add(record.id, record, _size(record))
 
 
 def _size(record: VersionRecord) -> int:

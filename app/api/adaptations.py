@@ -10,6 +10,7 @@ from app.api import present
 from app.api.accept import require_json
 from app.api.context import ModelName, Selector, StoreDep, answer, now, problems
 from app.api.history import identity
+from app.api.kinds import Kind, Load
 from app.api.kinds.registry import KINDS, shapes
 from app.api.once import OnceDep
 from app.api.openapi import takes
@@ -17,9 +18,9 @@ from app.api.payload import Body, only
 from app.api.responses import AdaptationOut, PredictionsOut
 from app.api.trail import CallerDep
 from models_store import arrays
-from models_store.adaptations import SourceRecord
+from models_store.adaptations import Arrays, SourceRecord
 from models_store.errors import OtherKind
-from models_store.store import UnitOfWork
+from models_store.store import Store, UnitOfWork
 
 router = APIRouter(tags=["adaptations"])
 
@@ -48,7 +49,7 @@ def create_adaptation(
         return replayed
     with store.read() as unit:
         source = unit.sources.get(name, version)
-    adapted = _kind(source).adapt(source, payload)
+    adapted = _kind(source).adapt(source, _loader(store, source), payload)
     content: dict[str, Any] = {
         "id": uuid4().hex,
         "model": source.model,
@@ -99,10 +100,22 @@ def create_predictions(
     require_json(request)
     with store.read() as unit:
         record = unit.adaptations.get(identity(id, "adaptation"), caller.models)
-    return answer(_kind(record.source).predict(record, payload))
+        kept = unit.adaptations.arrays(record.id)
+    load = _loader(store, record.source)
+    return answer(_kind(record.source).predict(record, kept, load, payload))
 
 
-def _kind(source: SourceRecord) -> Any:
+def _loader(store: Store, source: SourceRecord) -> Load:
+    """What reads the source's arrays, if they are not at hand."""
+
+    def load() -> Arrays:
+        with store.read() as unit:
+            return unit.sources.arrays(source)
+
+    return load
+
+
+def _kind(source: SourceRecord) -> Kind:
     if source.kind not in KINDS:
         raise OtherKind(
             f"{source.model} is a {source.kind}: it takes …/estimates, adaptations are for "

@@ -7,7 +7,7 @@ import numpy as np
 from app.api.requests import BatchIn, MatchingIn, ValidationIn
 from app.api.wire import json
 from app.api.wire.frame import Frame
-from app.api.wire.table import table
+from app.api.wire.table import feature_names, table
 from app.core.errors import Faults, InvalidInput
 from app.core.prevalence.arrays import Codes
 from app.core.prevalence.matching.version import Options, ReferenceRows
@@ -15,7 +15,6 @@ from app.core.prevalence.source import SourceModel, ValidationSet
 from app.estimation.choice import MATCHING
 from app.estimation.request import FeatureBatch
 
-MOST_COLUMNS = 1000
 MOST_NUMBERS = 20_000_000
 """Classes × dimension, and dimension × features."""
 
@@ -26,31 +25,12 @@ def reference(given: ValidationIn, labels: Codes, at: str) -> ReferenceRows | No
         if given.feature_names is not None:
             raise InvalidInput.at(f"{at}/feature_names", "names features, which are missing")
         return None
-    names = _names(given, at)
+    names = feature_names(given.features, given.feature_names, at)
     rows = table(given.features, names, {}, False, False, f"{at}/features")
     if len(rows) != len(labels):
         message = f"has {len(rows)} rows for {len(labels)} labels"
         raise InvalidInput.at(f"{at}/features", message)
     return ReferenceRows(labels, rows, names)
-
-
-def _names(given: ValidationIn, at: str) -> tuple[str, ...]:
-    """The names given, or x0, x1, … for as many columns as the first row has."""
-    rows: Any = given.features
-    first = rows[0] if isinstance(rows, list | np.ndarray) and len(rows) else None
-    width = len(first) if isinstance(first, list | np.ndarray) else 1
-    if not 0 < width <= MOST_COLUMNS:
-        message = f"has {width} columns; send 1 to {MOST_COLUMNS}"
-        raise InvalidInput.at(f"{at}/features", message)
-    if given.feature_names is None:
-        return tuple(f"x{j}" for j in range(width))
-    faults, seen = Faults(), set[str]()
-    for position, name in enumerate(given.feature_names):
-        if name in seen:
-            faults.add(f"{at}/feature_names/{position}", f"repeats {json.shown(name)}")
-        seen.add(name)
-    faults.raise_if_any()
-    return tuple(given.feature_names)
 
 
 def options(

@@ -21,6 +21,7 @@ from app.api.requests import (
 )
 from app.api.wire import json
 from app.api.wire.frame import Frame
+from app.api.wire.table import unique
 from app.core.errors import Fault, Faults, InvalidInput, pointer
 from app.core.prevalence.arrays import Codes, Floats, probabilities, probability_rows
 from app.core.prevalence.confusion import ConfusionMatrix
@@ -75,18 +76,6 @@ def placed(at: str) -> Iterator[None]:
     except InvalidInput as error:
         moved = [Fault(at + fault.pointer, fault.message, fault.row) for fault in error.faults]
         raise InvalidInput(moved, error.count) from None
-
-
-def unique(names: list[str], at: str) -> tuple[str, ...]:
-    """Names, none of them twice."""
-    seen: set[str] = set()
-    faults = Faults()
-    for position, name in enumerate(names):
-        if name in seen:
-            faults.add(f"{at}/{position}", f"repeats {json.shown(name)}")
-        seen.add(name)
-    faults.raise_if_any()
-    return tuple(names)
 
 
 def derived(checked: Source, at: str) -> SourceModel:

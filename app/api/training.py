@@ -6,14 +6,13 @@ import numpy as np
 
 from app.api.requests import SourceIn, TrainingIn
 from app.api.wire import json
-from app.api.wire.table import Levels, table
+from app.api.wire.table import Levels, feature_names, table
 from app.core.errors import Faults, InvalidInput
 from app.core.learners.columns import Columns
 from app.core.learners.recipe import Recipe, completed
 from app.core.learners.trained import Training
 from app.core.prevalence.arrays import Codes, Floats
 
-MOST_COLUMNS = 1000
 MOST_LEVELS = 1000
 MOST_NUMBERS = 25_000_000
 """Rows × encoded columns, and rows × classes."""
@@ -55,7 +54,7 @@ def training(source: SourceIn, names: tuple[str, ...], at: str) -> Training | No
 
 
 def _columns(given: TrainingIn, at: str) -> tuple[Columns, Floats]:
-    names = _names(given, at)
+    names = feature_names(given.features, given.feature_names, at)
     levels: Levels = {}
     faults = Faults()
     for position, name in enumerate(given.categorical):
@@ -78,27 +77,6 @@ def _columns(given: TrainingIn, at: str) -> tuple[Columns, Floats]:
             message = f"{names[j][:60]} has {len(known)} levels, at most {MOST_LEVELS} are allowed"
             raise InvalidInput.at(f"{at}/categorical", message)
     return Columns(names, {j: tuple(known) for j, known in levels.items()}), values
-
-
-def _names(given: TrainingIn, at: str) -> tuple[str, ...]:
-    """The names given, or x0, x1, … for as many columns as the first row has."""
-    listed = isinstance(given.features, list | np.ndarray) and len(given.features)
-    first = given.features[0] if listed else None
-    width = len(first) if isinstance(first, list | np.ndarray) else 1
-    if width > MOST_COLUMNS:
-        message = f"has {width} columns, at most {MOST_COLUMNS} are allowed"
-        raise InvalidInput.at(f"{at}/features", message)
-    if given.feature_names is None:
-        if width == 0:
-            raise InvalidInput.at(f"{at}/features", "has no columns; send at least one")
-        return tuple(f"x{j}" for j in range(width))
-    faults, seen = Faults(), set[str]()
-    for position, name in enumerate(given.feature_names):
-        if name in seen:
-            faults.add(f"{at}/feature_names/{position}", f"repeats {json.shown(name)}")
-        seen.add(name)
-    faults.raise_if_any()
-    return tuple(given.feature_names)
 
 
 def _labels(given: TrainingIn, names: tuple[str, ...], rows: int, at: str) -> Codes:

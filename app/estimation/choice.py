@@ -1,7 +1,7 @@
 """Which methods there are, what a version can serve, and what ``auto`` takes."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -25,21 +25,7 @@ Method = Literal[
     "kmm-energy",
     "rffm",
 ]
-METHODS: tuple[Method, ...] = (
-    "cc",
-    "pcc",
-    "acc",
-    "acc-qp",
-    "pacc-qp",
-    "bayes",
-    "cde",
-    "em",
-    "em-stop",
-    "mle",
-    "kmm-gaussian",
-    "kmm-energy",
-    "rffm",
-)
+METHODS: tuple[Method, ...] = get_args(Method)
 ALIASES: dict[str, Method] = {"bbse": "acc", "bbse+": "acc-qp", "sld": "em", "emq": "em"}
 MATCHING: frozenset[Method] = frozenset({"kmm-gaussian", "kmm-energy", "rffm"})
 LABEL_SCALE: frozenset[Method] = frozenset({"cc", "acc", "acc-qp", "pacc-qp", *MATCHING})

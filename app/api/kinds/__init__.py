@@ -1,6 +1,6 @@
 """Models that are no classifiers: what each kind takes and answers; the rest is common to all."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -9,8 +9,11 @@ from numpy.typing import NDArray
 from app.api.payload import Payload
 from app.core.warnings import Warning
 from app.training.process import Trainer
-from models_store.adaptations import AdaptationRecord, SourceRecord
+from models_store.adaptations import AdaptationRecord, Arrays, SourceRecord
 from models_store.sources import Prepared
+
+Load = Callable[[], Arrays]
+"""Reads the arrays of a source, which may be as large as its training data."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +41,10 @@ class Kind(Protocol):
     def version(self, record: SourceRecord) -> dict[str, Any]:
         """What a version's page shows besides what every page does."""
 
-    def adapt(self, record: SourceRecord, payload: Payload) -> Adapted:
+    def adapt(self, record: SourceRecord, load: Load, payload: Payload) -> Adapted:
         """The source model adapted to the sample in a body."""
 
-    def predict(self, record: AdaptationRecord, payload: Payload) -> dict[str, Any]:
-        """What an adaptation says of further rows."""
+    def predict(
+        self, record: AdaptationRecord, kept: Arrays, load: Load, payload: Payload
+    ) -> dict[str, Any]:
+        """What an adaptation says of further rows; ``kept``: its arrays, ``load``: the source's."""

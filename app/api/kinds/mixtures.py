@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from app.api import parse
-from app.api.kinds import Adapted
+from app.api.kinds import Adapted, Load
 from app.api.payload import Payload
 from app.api.present import warnings as shown_warnings
 from app.api.requests import (
@@ -31,7 +31,6 @@ from app.core.mixtures.priors import KAPPA, SHAPE, SPREAD, priors
 from app.core.prevalence.arrays import Floats
 from app.core.warnings import Warning
 from app.training.process import Trainer
-from models_store import arrays
 from models_store.adaptations import AdaptationRecord, Arrays, SourceRecord
 from models_store.sources import Prepared
 
@@ -119,27 +118,19 @@ class RegressionMixtures:
         given = parse.part(MixtureSourceIn, source, at)
         with parse.placed(at):
             mixture, report, warnings = _source(given)
-        kept = _arrays(mixture)
-        content = {"degree": mixture.degree, "fit": report, "warnings": warnings}
-        state = hashlib.sha256(stdlib_json.dumps(content, sort_keys=True).encode())
-        for name, array in sorted(kept.items()):
-            state.update(f"{name} {array.shape}".encode())
-            state.update(np.ascontiguousarray(array).data)
-        encoded = {name: arrays.encode(array) for name, array in kept.items()}
-        return Prepared(state.hexdigest(), content, encoded), given.metadata
+        # JSON holds every number exactly; there is nothing else to keep.
+        content = {**_shown(mixture), "fit": report, "warnings": warnings}
+        text = stdlib_json.dumps(content, sort_keys=True)
+        return Prepared(hashlib.sha256(text.encode()).hexdigest(), content, {}), given.metadata
 
     def version(self, record: SourceRecord) -> dict[str, Any]:
         """The mixture, and how it was fitted."""
-        return {
-            **_shown(_mixture(record.arrays, record.content["degree"])),
-            "fit": record.content["fit"],
-            "warnings": record.content["warnings"],
-        }
+        return record.content
 
-    def adapt(self, record: SourceRecord, payload: Payload) -> Adapted:
+    def adapt(self, record: SourceRecord, load: Load, payload: Payload) -> Adapted:
         """The link between the two populations, chosen or as asked."""
         given = parse.envelope(MixtureAdaptationIn, payload.json())
-        source = _mixture(record.arrays, record.content["degree"])
+        source = _mixture(record.content)
         x = _rows(given.x, "/x", MOST_TARGET_ROWS)
         y = _list(given.y, "/y", MOST_TARGET_ROWS)
         options = given.options
@@ -161,16 +152,18 @@ class RegressionMixtures:
             "log_likelihood": chosen.log_likelihood,
             "links": _table(found),
         }
-        return Adapted(content, _arrays(chosen.mixture), chosen.warnings)
+        return Adapted(content, {}, chosen.warnings)
 
-    def predict(self, record: AdaptationRecord, payload: Payload) -> dict[str, Any]:
+    def predict(
+        self, record: AdaptationRecord, kept: Arrays, load: Load, payload: Payload
+    ) -> dict[str, Any]:
         """Means, components and quantiles of further rows."""
         given = parse.envelope(MixturePredictionsIn, payload.json())
-        mixture = _mixture(record.arrays, record.source.content["degree"])
+        mixture = _mixture(record.content)
         x = _rows(given.x, "/x", payload.max_rows)
         y = None if given.y is None else _list(given.y, "/y", payload.max_rows)
         levels = LEVELS if given.levels is None else tuple(given.levels)
-        posterior = _posterior(record, mixture)
+        posterior = _posterior(kept, mixture)
         if posterior is None:
             said = predict(mixture, x, y, levels)
         else:
@@ -222,7 +215,6 @@ def _drawn(source: RegressionMixture, x: Floats, y: Floats, given: MixtureAdapta
         "aligned": found.aligned,
     }
     kept = {
-        **_arrays(found.mixture),
         "drawn_coefficients": found.coefficients,
         "drawn_sigmas": found.sigmas,
         "drawn_proportions": found.proportions,
@@ -241,9 +233,8 @@ def _unmixed(found: Posterior) -> tuple[Warning, ...]:
     return (Warning("chains-apart", message),)
 
 
-def _posterior(record: AdaptationRecord, mixture: RegressionMixture) -> Posterior | None:
+def _posterior(kept: Arrays, mixture: RegressionMixture) -> Posterior | None:
     """What was drawn; None for an adaptation by em."""
-    kept = record.arrays
     if "drawn_sigmas" not in kept:
         return None
     return Posterior(
@@ -372,16 +363,14 @@ def _table(found: Adaptation) -> list[dict[str, Any]]:
     ]
 
 
-def _arrays(mixture: RegressionMixture) -> dict[str, Floats]:
-    return {
-        "proportions": mixture.proportions,
-        "coefficients": mixture.coefficients,
-        "sigmas": mixture.sigmas,
-    }
-
-
-def _mixture(kept: Arrays, degree: int) -> RegressionMixture:
-    return RegressionMixture(kept["proportions"], kept["coefficients"], kept["sigmas"], degree)
+def _mixture(content: dict[str, Any]) -> RegressionMixture:
+    """The mixture that ``_shown`` wrote."""
+    return RegressionMixture(
+        np.array(content["proportions"]),
+        np.array(content["coefficients"]),
+        np.array(content["sigmas"]),
+        content["degree"],
+    )
 
 
 def _rows(values: Any, at: str, most: int) -> Floats:

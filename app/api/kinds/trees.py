@@ -2,8 +2,6 @@
 
 import hashlib
 import json as stdlib_json
-import threading
-from collections import OrderedDict
 from dataclasses import fields
 from typing import Annotated, Any, Literal
 
@@ -11,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from app.api import parse
-from app.api.kinds import Adapted
+from app.api.kinds import Adapted, Load
 from app.api.payload import Payload, Sent
 from app.api.present import by_class
 from app.api.requests import (
@@ -26,11 +24,16 @@ from app.api.requests import (
 )
 from app.api.wire import json
 from app.api.wire.frame import Frame
-from app.api.wire.table import table
+from app.api.wire.table import MOST_COLUMNS, feature_names, table, unique
 from app.core import budget
 from app.core.errors import Faults, InvalidInput, pointer
 from app.core.prevalence.arrays import Codes, Floats
-from app.core.trees.adaptation import Predictions, adaptation, predictions
+from app.core.trees.adaptation import (
+    Predictions,
+    adaptation,
+    predictions,
+    predictions_at,
+)
 from app.core.trees.keeping import of_arrays
 from app.core.trees.ks import KolmogorovSmirnov
 from app.core.trees.model import VersatileTree
@@ -41,14 +44,14 @@ from app.core.trees.tree import Tree
 from app.training.jobs import Growth
 from app.training.process import Trainer, TrainingRefused, TrainingTooLong
 from models_store import arrays
-from models_store.adaptations import AdaptationRecord, SourceRecord
+from models_store.adaptations import AdaptationRecord, Arrays, SourceRecord
+from models_store.cache import Cache
 from models_store.sources import Prepared
 
-MOST_ATTRIBUTES = 1000
 MOST_NODES = 200_000
 MOST_NUMBERS = 50_000_000
-KEPT = 8
-"""Loaded trees, with their training columns."""
+KEPT_BYTES = 256 * 1024 * 1024
+"""Loaded trees with their training columns."""
 
 
 class TreeTrainingIn(In):
@@ -56,8 +59,8 @@ class TreeTrainingIn(In):
 
     features: Table
     labels: Labels
-    feature_names: Annotated[Names | None, Field(min_length=1), at_most(MOST_ATTRIBUTES)] = None
-    categorical: Annotated[Names, at_most(MOST_ATTRIBUTES)] = Field(default_factory=list)
+    feature_names: Annotated[Names | None, Field(min_length=1), at_most(MOST_COLUMNS)] = None
+    categorical: Annotated[Names, at_most(MOST_COLUMNS)] = Field(default_factory=list)
     max_depth: Annotated[int | None, Field(ge=1, le=100)] = None
     min_samples_leaf: Annotated[int, Field(ge=1, le=1_000_000)] = 1
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
@@ -107,7 +110,7 @@ class TreePredictionsIn(In):
 
 
 class VersatileTrees:
-    """The kind; it keeps the trees that were used last, by their content."""
+    """The kind; it keeps the trees that were used last, by what is in them."""
 
     classes = True
     adapts = TreeAdaptationIn
@@ -115,8 +118,7 @@ class VersatileTrees:
     registers = TreeSourceIn
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, VersatileTree] = OrderedDict()
-        self._lock = threading.Lock()
+        self._kept = Cache[str, VersatileTree](KEPT_BYTES)
 
     def prepare(
         self, source: Any, classes: tuple[str, ...], at: str, trainer: Trainer
@@ -130,8 +132,16 @@ class VersatileTrees:
                 budget.renew()
         except (TrainingRefused, TrainingTooLong) as error:
             raise InvalidInput.at(f"{at}/training", str(error)) from None
+        model = of_arrays(classes, growth.attributes, kept)
         content = {
             "attributes": growth.attributes,
+            "categorical": growth.categorical,
+            "priors": by_class(classes, model.priors),
+            "tree": {
+                "nodes": len(model.tree.feature),
+                "depth": model.tree.depth,
+                "leaves": len(model.tree.feature) - len(model.tree.inner),
+            },
             "rows": len(growth.rows),
             "grown": growth.tree is None,
             "max_depth": growth.max_depth,
@@ -143,26 +153,16 @@ class VersatileTrees:
 
     def version(self, record: SourceRecord) -> dict[str, Any]:
         """What was registered."""
-        model = self._model(record)
-        categorical = [
-            name for name, no in zip(model.attributes, model.categorical, strict=True) if no
-        ]
+        content = record.content
         return {
-            "classes": list(model.classes),
-            "priors": by_class(model.classes, model.priors),
-            "attributes": list(model.attributes),
-            "categorical": categorical,
-            "tree": {
-                "nodes": len(model.tree.feature),
-                "depth": model.tree.depth,
-                "leaves": len(model.tree.feature) - len(model.tree.inner),
-            },
-            "training": {key: record.content[key] for key in TRAINING},
+            "classes": list(record.classes),
+            **{key: content[key] for key in ("priors", "attributes", "categorical", "tree")},
+            "training": {key: content[key] for key in TRAINING},
         }
 
-    def adapt(self, record: SourceRecord, payload: Payload) -> Adapted:
+    def adapt(self, record: SourceRecord, load: Load, payload: Payload) -> Adapted:
         """Its thresholds adapted to a batch."""
-        model = self._model(record)
+        model = self._model(record, load)
         sent = payload.batch()
         given, rows = _batch(TreeAdaptationIn, sent, model)
         options = Options(
@@ -191,19 +191,21 @@ class VersatileTrees:
             kept["target_priors"] = found.target_priors
         included: dict[str, Any] = {}
         if given.include:
-            said = predictions(model, found.thresholds, found.target_priors, rows)
+            said = predictions_at(model, found.leaves, found.target_priors)
             included = _scored(said, model.classes, given.include)
         return Adapted(content, kept, found.warnings, included)
 
-    def predict(self, record: AdaptationRecord, payload: Payload) -> dict[str, Any]:
+    def predict(
+        self, record: AdaptationRecord, kept: Arrays, load: Load, payload: Payload
+    ) -> dict[str, Any]:
         """Classes of further rows by the adapted thresholds."""
-        model = self._model(record.source)
+        model = self._model(record.source, load)
         given, rows = _batch(TreePredictionsIn, payload.batch(), model)
         thresholds = [
             ThresholdChange(int(node), "", 0.0, float(adapted))
-            for node, adapted in zip(model.tree.inner, record.arrays["adapted"], strict=True)
+            for node, adapted in zip(model.tree.inner, kept["adapted"], strict=True)
         ]
-        said = predictions(model, thresholds, record.arrays.get("target_priors"), rows)
+        said = predictions(model, thresholds, kept.get("target_priors"), rows)
         return {
             "adaptation": record.id,
             "size": len(rows),
@@ -211,17 +213,13 @@ class VersatileTrees:
             **_scored(said, model.classes, ["predictions", *given.include]),
         }
 
-    def _model(self, record: SourceRecord) -> VersatileTree:
-        with self._lock:
-            if record.digest in self._kept:
-                self._kept.move_to_end(record.digest)
-                return self._kept[record.digest]
-        attributes = tuple(record.content["attributes"])
-        model = of_arrays(record.classes, attributes, record.arrays)
-        with self._lock:
-            self._kept[record.digest] = model
-            while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
+    def _model(self, record: SourceRecord, load: Load) -> VersatileTree:
+        known = self._kept.get(record.digest)
+        if known is not None:
+            return known
+        kept = load()
+        model = of_arrays(record.classes, tuple(record.content["attributes"]), kept)
+        self._kept.add(record.digest, model, sum(array.nbytes for array in kept.values()))
         return model
 
 
@@ -264,22 +262,10 @@ def _rows(values: Any, names: tuple[str, ...], at: str) -> Floats:
     return rows
 
 
-def _names(given: TreeTrainingIn, at: str) -> tuple[str, ...]:
-    rows: Any = given.features
-    first = rows[0] if isinstance(rows, list | np.ndarray) and len(rows) else None
-    width = len(first) if isinstance(first, list | np.ndarray) else 1
-    if not 0 < width <= MOST_ATTRIBUTES:
-        message = f"has {width} columns; send 1 to {MOST_ATTRIBUTES}"
-        raise InvalidInput.at(f"{at}/features", message)
-    if given.feature_names is None:
-        return tuple(f"x{j}" for j in range(width))
-    return parse.unique(given.feature_names, f"{at}/feature_names")
-
-
 def _growth(given: TreeSourceIn, classes: tuple[str, ...], at: str) -> Growth:
     """What is to be grown, checked."""
     asked, where = given.training, f"{at}/training"
-    names = _names(asked, where)
+    names = feature_names(asked.features, asked.feature_names, where)
     rows = _rows(asked.features, names, f"{where}/features")
     labels = json.codes(asked.labels, classes, f"{where}/labels")
     if len(labels) != len(rows):
@@ -290,7 +276,7 @@ def _growth(given: TreeSourceIn, classes: tuple[str, ...], at: str) -> Growth:
         message = f"has no row of {classes[empty[0]][:60]}; every class needs training rows"
         raise InvalidInput.at(f"{where}/labels", message)
     faults = Faults()
-    for position, name in enumerate(parse.unique(asked.categorical, f"{where}/categorical")):
+    for position, name in enumerate(unique(asked.categorical, f"{where}/categorical")):
         if name not in names:
             faults.add(f"{where}/categorical/{position}", f"{json.shown(name)} is not a column")
     faults.raise_if_any()

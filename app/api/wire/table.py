@@ -11,8 +11,38 @@ from app.core.learners.columns import LARGEST, MISSING, UNKNOWN, Level
 from app.core.prevalence.arrays import Floats
 
 LONGEST_LEVEL = 200
+MOST_COLUMNS = 1000
 Levels = dict[int, dict[Level, int]]
 """Positions of levels, by the position of their column."""
+
+
+def feature_names(values: Any, given: Sequence[str] | None, at: str) -> tuple[str, ...]:
+    """The names ``given``, or x0, x1, … for as many columns as the first row of ``values`` has.
+
+    ``at``: the object in which ``features`` and ``feature_names`` stand.
+    """
+    first = values[0] if isinstance(values, list | np.ndarray) and len(values) else None
+    width = len(first) if isinstance(first, list | np.ndarray) else 1
+    if width == 0:
+        raise InvalidInput.at(f"{at}/features", "has no columns; send at least one")
+    if width > MOST_COLUMNS:
+        message = f"has {width} columns, at most {MOST_COLUMNS} are allowed"
+        raise InvalidInput.at(f"{at}/features", message)
+    if given is None:
+        return tuple(f"x{j}" for j in range(width))
+    return unique(given, f"{at}/feature_names")
+
+
+def unique(names: Sequence[str], at: str) -> tuple[str, ...]:
+    """Names, none of them twice."""
+    seen: set[str] = set()
+    faults = Faults()
+    for position, name in enumerate(names):
+        if name in seen:
+            faults.add(f"{at}/{position}", f"repeats {shown(name)}")
+        seen.add(name)
+    faults.raise_if_any()
+    return tuple(names)
 
 
 def table(

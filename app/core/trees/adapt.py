@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.prevalence.arrays import Codes, Floats
+from app.core.prevalence.multiple import holm
 from app.core.trees.batch import Batch
 from app.core.trees.column import Column
 from app.core.trees.ks import KolmogorovSmirnov, ks_test
@@ -67,12 +68,8 @@ def adjusted_p_values(p_values: Sequence[float], correction: Correction) -> list
     """As they are, or Holm's: max over the smaller ones of (d − rank) p, at most one."""
     if correction == "none" or not p_values:
         return list(p_values)
-    p = np.array(p_values)
-    order = np.argsort(p, kind="stable")
-    steps = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
-    adjusted = np.empty(len(p))
-    adjusted[order] = np.minimum(steps, 1.0)
-    return adjusted.tolist()
+    adjusted: list[float] = holm(np.array(p_values)).tolist()
+    return adjusted
 
 
 def _first_test(
