@@ -31,6 +31,7 @@ from app.logs import log
 from app.metrics import Metrics
 from app.release import RELEASE
 from app.settings import Settings
+from app.tasks import Runner
 from app.training.process import Trainer
 from models_store import schema
 from models_store.engine import connect
@@ -49,12 +50,15 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     metrics = Metrics()
     housekeeping = Housekeeping(store, settings.retain_estimates_days)
+    runner = Runner(store, [])
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         log.info("started", release=RELEASE, database=engine.dialect.name)
         housekeeping.start()
+        runner.start()
         yield
+        runner.close()
         housekeeping.close()
         learners.close()
         store.close()

@@ -7,6 +7,7 @@ StoreError
 ├── StillInUse           a model with estimates, deleted without force
 ├── IdempotencyConflict  a key that was used with another body
 ├── AlreadyAnswered      a concurrent request with the same key committed first
+├── LostLease            a task that somebody else has taken meanwhile
 ├── Unavailable          the database cannot be reached, or stayed locked
 └── WrongRevision        the database belongs to another release
 """
@@ -38,6 +39,10 @@ class IdempotencyConflict(StoreError):
 
 class AlreadyAnswered(StoreError):
     """A concurrent request with the same key committed first; its answer is recorded."""
+
+
+class LostLease(StoreError):
+    """The lease ran out and somebody else took the task; nothing may be written for it."""
 
 
 class Unavailable(StoreError):

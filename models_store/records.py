@@ -126,3 +126,21 @@ class AuditRecord:
     target: str
     address: str
     id: int | None = None
+
+
+@dataclass(frozen=True)
+class TaskRecord:
+    """A task. ``due_at``: when it may be taken; while it is taken, when that lease runs out.
+
+    ``attempts`` counts the takings, the present one included; ``error``: how the last one failed.
+    """
+
+    id: str
+    kind: str
+    key: str
+    payload: dict[str, Any]
+    due_at: datetime
+    attempts: int
+    owner: str | None
+    error: str | None
+    created_at: datetime

@@ -1,6 +1,6 @@
 """The unit of work: one transaction, one commit, every repository on it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from time import monotonic
@@ -21,6 +21,7 @@ from models_store.keys import Keys
 from models_store.models import Models
 from models_store.records import VersionRecord
 from models_store.selections import Selections
+from models_store.tasks import Tasks
 from models_store.versions import VersionCache, Versions
 
 PATIENCE_SECONDS = 0.5
@@ -60,6 +61,7 @@ class UnitOfWork:
         self.idempotency = Idempotency(connection)
         self.keys = Keys(connection)
         self.audit = Audit(connection)
+        self.tasks = Tasks(connection)
 
 
 class Store:
@@ -75,6 +77,11 @@ class Store:
         self._cache = VersionCache(cache_bytes)
         self._selections = Selections(selection_seconds)
         self._down_until = 0.0
+        self._listeners: list[Callable[[], None]] = []
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Call ``listener``, which must not fail, after every commit here that added tasks."""
+        self._listeners.append(listener)
 
     def version(self, model: str, selector: str) -> VersionRecord:
         """A version as it was selected within the last moments; or ``NotFound``."""
@@ -123,6 +130,9 @@ class Store:
                 unit = UnitOfWork(connection, self._cache)
                 yield unit
             self._selections.forget(unit.changed)
+            if unit.tasks.added:
+                for listener in self._listeners:
+                    listener()
         except (sa.exc.OperationalError, sa.exc.ProgrammingError) as error:
             if "readonly" in str(error.orig):
                 # SQLite's connections stay as they were opened, when writing is possible again too.

@@ -184,3 +184,19 @@ idempotency = sa.Table(
     sa.Column("created_at", UtcDateTime, nullable=False),
     sa.Index(None, "created_at"),
 )
+
+tasks = sa.Table(
+    "tasks",
+    metadata,
+    sa.Column("id", sa.String(32), primary_key=True),
+    sa.Column("kind", sa.String(32), nullable=False),
+    sa.Column("key", sa.String(200), nullable=False),
+    sa.Column("payload", sa.JSON, nullable=False),
+    sa.Column("due_at", UtcDateTime, nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("owner", sa.String(64), nullable=True),
+    sa.Column("error", sa.Text, nullable=True),
+    sa.Column("created_at", UtcDateTime, nullable=False),
+    sa.UniqueConstraint("kind", "key"),
+    sa.Index(None, "kind", "due_at"),
+)

@@ -80,7 +80,7 @@ def database_url(request: pytest.FixtureRequest, workspace: Path) -> Iterator[st
     url = request.getfixturevalue("postgresql")
     yield url
     with _administration(url) as connection:
-        connection.exec_driver_sql("TRUNCATE models, idempotency, api_keys, audit CASCADE")
+        connection.exec_driver_sql("TRUNCATE models, idempotency, api_keys, audit, tasks CASCADE")
 
 
 @pytest.fixture
