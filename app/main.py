@@ -29,9 +29,11 @@ from app.api.pool import Pool
 from app.housekeeping import Housekeeping
 from app.logs import log
 from app.metrics import Metrics
+from app.monitoring import alerts, closing, monitors, observations, series, shapes
+from app.monitoring.closing import Closer
 from app.release import RELEASE
 from app.settings import Settings
-from app.tasks import Runner
+from app.tasks import Lane, Runner
 from app.training.process import Trainer
 from models_store import schema
 from models_store.engine import connect
@@ -50,7 +52,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     metrics = Metrics()
     housekeeping = Housekeeping(store, settings.retain_estimates_days)
-    runner = Runner(store, [])
+    nulls = Nulls(store)
+    closer = Closer(store, nulls, metrics)
+    runner = Runner(store, [Lane("windows", {closing.KIND: closer.run})])
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -80,15 +84,16 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.pool = Pool(settings, metrics)
     app.state.twins = Twins()
     app.state.store = store
-    app.state.nulls = Nulls(store)
+    app.state.nulls = nulls
     app.state.learners = learners
     app.state.head = schema.head()
     problems.install(app)
-    openapi.install(app)
+    openapi.install(app, shapes)
     routes = list(app.router.routes)
     # Routes are tried in this order: first what is asked every second.
     resources = (health, estimates, batches, models, versions, parameters, evaluations)
-    for module in (*resources, adaptations, keys, browsers):
+    watching = (observations, monitors, series, alerts)
+    for module in (*resources, *watching, adaptations, keys, browsers):
         app.include_router(module.router)
         routes.extend(module.router.routes)
     app.add_middleware(rules.Door, routes=rules.check(routes), gate=gate)

@@ -43,7 +43,7 @@ class Lease:
         self.settled = False
         self._store = store
         self._task = task
-        self._seconds = seconds
+        self.seconds = seconds
         self._stopped = stopped
 
     @property
@@ -54,7 +54,7 @@ class Lease:
     def renew(self) -> None:
         """Hold the task for another full lease; ``LostLease`` if it is another's already."""
         with self._store.write() as unit:
-            unit.tasks.renew(self._task, datetime.now(UTC), self._seconds)
+            unit.tasks.renew(self._task, datetime.now(UTC), self.seconds)
 
     def finish(self, work: Work | None = None) -> None:
         """Do ``work`` and drop the task, both or neither; ``LostLease`` if it is another's.

@@ -5,6 +5,8 @@ StoreError
 ├── AlreadyExists        a name that is taken
 ├── OtherKind            a model of a kind that cannot do what is asked
 ├── StillInUse           a model with estimates, deleted without force
+├── OtherInput           rows of another kind than a monitor has
+├── TooMany              one more than is allowed
 ├── IdempotencyConflict  a key that was used with another body
 ├── AlreadyAnswered      a concurrent request with the same key committed first
 ├── LostLease            a task that somebody else has taken meanwhile
@@ -31,6 +33,14 @@ class OtherKind(StoreError):
 
 class StillInUse(StoreError):
     """Deleting it would lose estimates."""
+
+
+class OtherInput(StoreError):
+    """The monitor holds rows of another kind."""
+
+
+class TooMany(StoreError):
+    """There are as many as are allowed."""
 
 
 class IdempotencyConflict(StoreError):

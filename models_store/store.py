@@ -10,6 +10,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from app.core.warnings import Warning
 from models_store.adaptations import Adaptations, Sources
+from models_store.alerts import Alerts
 from models_store.aliases import Aliases
 from models_store.audit import Audit
 from models_store.engine import WRITING
@@ -19,10 +20,13 @@ from models_store.evaluations import Evaluations
 from models_store.idempotency import Idempotency
 from models_store.keys import Keys
 from models_store.models import Models
+from models_store.monitors import Monitors
 from models_store.records import VersionRecord
 from models_store.selections import Selections
+from models_store.series import Series
 from models_store.tasks import Tasks
 from models_store.versions import VersionCache, Versions
+from models_store.windows import Windows
 
 PATIENCE_SECONDS = 0.5
 """Before the database is asked again what a selector means, after it did not answer."""
@@ -58,6 +62,10 @@ class UnitOfWork:
         self.adaptations = Adaptations(connection, self.sources)
         self.estimates = Estimates(connection)
         self.evaluations = Evaluations(connection)
+        self.monitors = Monitors(connection)
+        self.windows = Windows(connection)
+        self.series = Series(connection)
+        self.alerts = Alerts(connection)
         self.idempotency = Idempotency(connection)
         self.keys = Keys(connection)
         self.audit = Audit(connection)

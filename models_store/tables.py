@@ -200,3 +200,76 @@ tasks = sa.Table(
     sa.UniqueConstraint("kind", "key"),
     sa.Index(None, "kind", "due_at"),
 )
+
+monitors = sa.Table(
+    "monitors",
+    metadata,
+    sa.Column("id", sa.String(32), primary_key=True),
+    sa.Column("name", sa.String(63), nullable=False, unique=True),
+    sa.Column("model_id", sa.ForeignKey("models.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("takes", sa.String(16), nullable=True),
+    sa.Column("content", sa.JSON, nullable=False),
+    sa.Column("created_at", UtcDateTime, nullable=False),
+    sa.Column("updated_at", UtcDateTime, nullable=False),
+    sa.Index(None, "model_id"),
+)
+
+streams = sa.Table(
+    "streams",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("monitor_id", sa.ForeignKey("monitors.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("segment", sa.String(256), nullable=False),
+    sa.Column("watermark", sa.BigInteger, nullable=True),
+    sa.Column("state", sa.JSON, nullable=False),
+    sa.UniqueConstraint("monitor_id", "segment"),
+    sqlite_autoincrement=True,
+)
+
+windows = sa.Table(
+    "windows",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("stream_id", sa.ForeignKey("streams.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("number", sa.BigInteger, nullable=False),
+    sa.Column("state", sa.String(8), nullable=False),
+    sa.Column("start", sa.BigInteger, nullable=False),
+    sa.Column("end", sa.BigInteger, nullable=False),
+    sa.Column("due", sa.BigInteger, nullable=True),
+    sa.Column("size", sa.Integer, nullable=False),
+    sa.Column("loose", sa.Integer, nullable=False),
+    sa.Column("sketched", sa.Integer, nullable=False),
+    sa.Column("estimate_id", sa.String(32), nullable=True),
+    sa.Column("said", sa.LargeBinary, nullable=True),
+    sa.Column("note", sa.String(500), nullable=True),
+    sa.UniqueConstraint("stream_id", "number"),
+    sa.Index(None, "stream_id", "start"),
+    sa.Index(None, "stream_id", "state", "number"),
+    sqlite_autoincrement=True,
+)
+
+window_rows = sa.Table(
+    "window_rows",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("window_id", sa.ForeignKey("windows.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("kind", sa.String(8), nullable=False),
+    sa.Column("size", sa.Integer, nullable=False),
+    sa.Column("content", sa.LargeBinary, nullable=False),
+    sa.Index(None, "window_id"),
+    sqlite_autoincrement=True,
+)
+
+alerts = sa.Table(
+    "alerts",
+    metadata,
+    sa.Column("id", sa.String(32), primary_key=True),
+    sa.Column("monitor_id", sa.ForeignKey("monitors.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("stream_id", sa.ForeignKey("streams.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("state", sa.String(12), nullable=False),
+    sa.Column("opened_at", UtcDateTime, nullable=False),
+    sa.Column("content", sa.JSON, nullable=False),
+    sa.Index(None, "opened_at", "id"),
+    sa.Index(None, "monitor_id", "opened_at", "id"),
+    sa.Index(None, "stream_id", "state"),
+)

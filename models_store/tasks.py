@@ -52,6 +52,17 @@ class Tasks:
         self.added = self.added or new
         return new
 
+    def hasten(self, kind: str, key: str, due: datetime) -> None:
+        """Have a task done by ``due`` that waits for a later time; one under way is left alone."""
+        later = (
+            tasks.c.kind == kind,
+            tasks.c.key == key,
+            tasks.c.owner.is_(None),
+            tasks.c.due_at > due,
+        )
+        if self._connection.execute(tasks.update().where(*later).values(due_at=due)).rowcount:
+            self.added = True
+
     def next_due(self, kinds: Collection[str]) -> datetime | None:
         """When the first of these tasks may be taken, or taken over; None if there is none."""
         firsts = [sa.select(sa.func.min(tasks.c.due_at)).where(tasks.c.kind == k) for k in kinds]

@@ -122,9 +122,9 @@ class _Maker:
         with self.metrics.estimating(self.record.model, self.record.number) as method:
             result = estimate(source, batch, _asked(given, source.classes, refit), self.rows)
             method.append(result.method)
-        shown = _estimate(self.record, given, result, uuid4().hex if self.keep else None)
-        if segment is not None:
-            shown.segment = {**shown.segment, **segment}
+        id = uuid4().hex if self.keep else None
+        labels = {**given.segment, **(segment or {})}
+        shown = present.estimate(self.record, result, id, given.observed_at, labels, now())
         return result, shown
 
     def write(self, unit: UnitOfWork, shown: EstimateOut) -> None:
@@ -221,32 +221,6 @@ def _asked(given: EstimateIn, names: tuple[str, ...], refit: Refit | None) -> As
         trace="trace" in given.include,
         posteriors="posteriors" in given.include,
         refit=refit,
-    )
-
-
-def _estimate(
-    record: VersionRecord, given: EstimateIn, result: Estimate, id: str | None
-) -> EstimateOut:
-    names = record.source.classes
-    return EstimateOut(
-        id=id,
-        model=record.model,
-        version=record.number,
-        method=result.method,
-        reason=result.reason,
-        size=result.size,
-        labelled=result.labelled,
-        created_at=now(),
-        observed_at=given.observed_at,
-        segment=given.segment,
-        prevalence=present.prevalence(names, result),
-        unknown_share=present.unknown(result.unknown),
-        interval=present.interval(result.interval),
-        adjustment=present.adjustment(names, result.adjustment),
-        shift=None if result.shift is None else present.shift(result.shift, record.source),
-        fit=present.fit(result.fit),
-        diagnostics=present.diagnostics(names, result.diagnostics),
-        warnings=present.warnings(result.warnings),
     )
 
 

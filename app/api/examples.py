@@ -120,11 +120,45 @@ BODIES: Mapping[tuple[str, str], Examples] = {
     ("POST", "/v1/adaptations/{id}/predictions"): {
         "Further rows": {"features": [[65.3, 3], [105.8, 2]]}
     },
+    ("POST", "/v1/monitors"): {
+        "By hour and country": {
+            "name": "cards-hourly",
+            "model": "cards",
+            "window": {"duration": "PT1H", "grace": "PT10M", "minimum_rows": 100},
+            "segment_by": "country",
+            "alert": {"false_alarms": 1, "per": "P30D"},
+        },
+        "By thousand rows, of one version": {
+            "name": "cards-thousands",
+            "model": "cards",
+            "version": 1,
+            "window": {"rows": 1000},
+        },
+    },
+    ("PATCH", "/v1/monitors/{monitor}"): {
+        "Another budget": {"alert": {"false_alarms": 1, "per": "P7D", "minimum_effect": 0.01}}
+    },
+    ("POST", "/v1/monitors/{monitor}/observations"): {
+        "Rows of one country": {"posteriors": ROWS, "segment": {"country": "BE"}},
+        "Rows with their times": {
+            "posteriors": ROWS[:2],
+            "observed_at": ["2026-01-31T00:05:00Z", "2026-01-31T00:07:30Z"],
+            "segment": {"country": ["BE", "NL"]},
+        },
+    },
+    ("PATCH", "/v1/alerts/{id}"): {
+        "Somebody looks into it": {"state": "acknowledged", "note": "A campaign; until Friday"}
+    },
     ("POST", "/v1/api-keys"): {
         "For a scorer": {"name": "scorer", "scopes": ["read", "estimate"], "models": ["cards"]}
     },
 }
-PLACES: Mapping[str, str] = {"name": "cards", "version": "latest", "alias": "champion"}
+PLACES: Mapping[str, str] = {
+    "name": "cards",
+    "version": "latest",
+    "alias": "champion",
+    "monitor": "cards-hourly",
+}
 """What stands for the parts of an address."""
 TRAINED_PLACES = {**PLACES, "name": "tickets"}
 ELSEWHERE: Mapping[str, Mapping[str, str]] = {

@@ -1,6 +1,8 @@
 """/openapi.json: what FastAPI finds, and the bodies that handlers read themselves."""
 
+from collections.abc import Sequence
 from http import HTTPStatus
+from types import ModuleType
 from typing import Any
 
 from fastapi import FastAPI
@@ -58,8 +60,11 @@ def takes_batch(shape: type[BaseModel]) -> dict[str, Any]:
     return extra
 
 
-def install(app: FastAPI) -> None:
-    """Serve a description that includes those bodies, and problems as problem+json only."""
+def install(app: FastAPI, *more: ModuleType) -> None:
+    """Serve a description that includes those bodies, and problems as problem+json only.
+
+    ``more``: modules of further request shapes.
+    """
 
     def describe() -> dict[str, Any]:
         if app.openapi_schema is None:
@@ -67,7 +72,7 @@ def install(app: FastAPI) -> None:
                 title=app.title, version=app.version, summary=app.summary, routes=app.routes
             )
             components = description.setdefault("components", {}).setdefault("schemas", {})
-            components.update(_inputs())
+            components.update(_inputs(more))
             for name in ("HTTPValidationError", "ValidationError"):
                 components.pop(name, None)
             description["components"]["securitySchemes"] = {"key": KEY}
@@ -82,9 +87,10 @@ def install(app: FastAPI) -> None:
     app.openapi = describe  # type: ignore[method-assign]
 
 
-def _inputs() -> dict[str, Any]:
+def _inputs(more: Sequence[ModuleType]) -> dict[str, Any]:
     """The schemas of every request shape."""
-    given = [*vars(requests).values(), *kinds.shapes("adapts"), *kinds.shapes("predicts")]
+    modules = [value for module in (requests, *more) for value in vars(module).values()]
+    given = [*modules, *kinds.shapes("adapts"), *kinds.shapes("predicts")]
     shapes = [s for s in given if isinstance(s, type) and issubclass(s, requests.In)]
     modes = [(shape, "validation") for shape in shapes]
     _, definitions = models_json_schema(modes, ref_template=REF)  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -367,10 +368,42 @@ def quality(names: Sequence[str], value: PosteriorQuality | None) -> out.Quality
     )
 
 
+def estimate(
+    record: VersionRecord,
+    result: Estimate,
+    id: str | None,
+    observed_at: datetime | None,
+    segment: dict[str, str],
+    created_at: datetime,
+) -> out.EstimateOut:
+    """What a batch said under a version; ``id`` None where it is not kept."""
+    names = record.source.classes
+    return out.EstimateOut(
+        id=id,
+        model=record.model,
+        version=record.number,
+        method=result.method,
+        reason=result.reason,
+        size=result.size,
+        labelled=result.labelled,
+        created_at=created_at,
+        observed_at=observed_at,
+        segment=segment,
+        prevalence=prevalence(names, result),
+        unknown_share=unknown(result.unknown),
+        interval=interval(result.interval),
+        adjustment=adjustment(names, result.adjustment),
+        shift=None if result.shift is None else shift(result.shift, record.source),
+        fit=fit(result.fit),
+        diagnostics=diagnostics(names, result.diagnostics),
+        warnings=warnings(result.warnings),
+    )
+
+
 def body(value: out.Out) -> dict[str, Any]:
     """JSON-ready content, without the parts that were not asked for."""
     content = value.model_dump(mode="json", by_alias=True)
-    for optional in ("posteriors", "trace", "weighted_precision"):
+    for optional in ("posteriors", "trace", "weighted_precision", "monitor"):
         if content.get(optional, 0) is None:
             del content[optional]
     return content

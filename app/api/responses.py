@@ -336,7 +336,10 @@ class FitOut(Out):
 
 
 class EstimateOut(Out):
-    """What one batch said. ``posteriors`` and ``trace`` come when included, and are not kept."""
+    """What one batch said. ``posteriors`` and ``trace`` come when included, and are not kept.
+
+    ``monitor``: whose window the batch was.
+    """
 
     id: str | None
     model: str
@@ -359,6 +362,7 @@ class EstimateOut(Out):
     posteriors: Rows | None = None
     trace: Matrix | None = None
     weighted_precision: list[float] | None = None
+    monitor: str | None = None
 
 
 class GroupOut(Out):

@@ -13,6 +13,7 @@ from app.access import Caller, Gate, Unauthenticated
 from app.api.problems import problem
 from models_store.errors import Unavailable
 
+MONITOR = "/v1/monitors/{monitor}"
 VERSION = "/v1/models/{name}/versions/{version}"
 OPEN = None
 RULES: Mapping[tuple[str, str], str | None] = {
@@ -50,6 +51,16 @@ RULES: Mapping[tuple[str, str], str | None] = {
     ("GET", "/v1/estimates/{id}"): "read",
     ("GET", "/v1/evaluations"): "read",
     ("GET", "/v1/evaluations/{id}"): "read",
+    ("GET", "/v1/monitors"): "read",
+    ("POST", "/v1/monitors"): "register",
+    ("GET", MONITOR): "read",
+    ("PATCH", MONITOR): "register",
+    ("DELETE", MONITOR): "register",
+    ("POST", f"{MONITOR}/observations"): "estimate",
+    ("GET", f"{MONITOR}/series"): "read",
+    ("GET", "/v1/alerts"): "read",
+    ("GET", "/v1/alerts/{id}"): "read",
+    ("PATCH", "/v1/alerts/{id}"): "estimate",
     ("GET", "/v1/api-keys"): "admin",
     ("POST", "/v1/api-keys"): "admin",
     ("GET", "/v1/api-keys/{id}"): "admin",

@@ -149,6 +149,7 @@ class Evidence:
             found = Likelihood.of(
                 self.batch.posteriors,
                 self.source,
+                self.batch.weights,
                 calibration=self.model.calibration,
                 labels=self.batch.labels,
             )
@@ -211,6 +212,8 @@ class Evidence:
         if isinstance(self.batch, OutputBatch):
             return self.batch.counts
         assert isinstance(self.batch, PosteriorBatch)
+        if self.batch.decided is not None:
+            return self.batch.decided
         return decision_counts(self.batch.posteriors)
 
     @property
@@ -237,11 +240,23 @@ class Evidence:
         return self.model.matching
 
     @property
+    def summed_up(self) -> bool:
+        """Whether the rows stand for several each."""
+        return isinstance(self.batch, PosteriorBatch) and self.batch.weights is not None
+
+    def mean(self, rows: Floats) -> Floats:
+        """The mean of N × C numbers over the rows of the batch."""
+        weights = self.batch.weights if isinstance(self.batch, PosteriorBatch) else None
+        return np.asarray(np.average(rows, axis=0, weights=weights))
+
+    @property
     def matched_rows(self) -> Floats:
         """What is matched: the features, or the raw posteriors."""
         if isinstance(self.batch, FeatureBatch):
             return self.batch.features
         assert isinstance(self.batch, PosteriorBatch)
+        if self.batch.weights is not None:
+            raise MethodUnavailable("matching", "the rows were summed up; choose mle or acc-qp")
         return self.batch.posteriors
 
     @cached_property
@@ -270,6 +285,8 @@ class Evidence:
             source = self.model.output_priors
             return features_fit(self.matching.embedding, self.embedded, source)
         if not isinstance(self.batch, PosteriorBatch) or self.model.bins is None:
+            return None
+        if self.summed_up:
             return None
         rows = self.batch.posteriors
         if self.batch.labels is not None:

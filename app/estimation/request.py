@@ -18,7 +18,8 @@ class PosteriorBatch:
     """N rows of raw posteriors, checked; ``renormalised`` of them were rescaled.
 
     ``labels``: of the N rows, -1 where unknown; None if none is known. ``features``: the table that
-    they were scored from, where it was; ``notes``: what to say of it.
+    they were scored from, where it was; ``notes``: what to say of it. ``weights``: where each row
+    stands for several, of which ``decided`` were decided for each class (C counts).
     """
 
     posteriors: Floats
@@ -26,11 +27,13 @@ class PosteriorBatch:
     labels: Codes | None = None
     notes: tuple[Warning, ...] = ()
     features: Floats | None = None
+    weights: Floats | None = None
+    decided: Floats | None = None
 
     @property
     def size(self) -> int:
-        """Number of rows."""
-        return len(self.posteriors)
+        """Number of rows, or of those that the rows stand for."""
+        return len(self.posteriors) if self.weights is None else round(float(self.weights.sum()))
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ def _cc(evidence: Evidence, request: Request) -> Solution:
 
 def _pcc(evidence: Evidence, request: Request) -> Solution:
     _warn_uncorrected(evidence)
-    return Solution(evidence.rows.mean(axis=0), Diagnostics("converged"))
+    return Solution(evidence.mean(evidence.rows), Diagnostics("converged"))
 
 
 def _warn_uncorrected(evidence: Evidence) -> None:
@@ -144,7 +144,7 @@ def _matched(
 
 def _soft(evidence: Evidence, request: Request) -> Solution:
     assert evidence.model.soft is not None
-    shares = evidence.unlabelled_rows.mean(axis=0)
+    shares = evidence.mean(evidence.unlabelled_rows)
     return _checked(evidence, acc_qp(evidence.model.soft, shares, evidence.model.output_priors))
 
 

@@ -144,14 +144,15 @@ def _binomial(evidence: Evidence, options: IntervalOptions) -> IntervalAnswer:
 
 def _mean(evidence: Evidence, solution: Solution, options: IntervalOptions) -> IntervalAnswer:
     rows = evidence.rows
-    if len(rows) == 1:
+    N = evidence.batch.size if evidence.summed_up else len(rows)
+    if N == 1:
         classes = rows.shape[1]
         ends = np.zeros(classes), np.ones(classes)
         return IntervalAnswer(*ends, options.level, "wald", options.of)
     # One more row at the source priors: equal rows do not make the mean certain.
-    variance = rows.var(axis=0, ddof=1)
-    variance += (evidence.source - solution.prevalence) ** 2 / len(rows)
-    reach = -ndtri((1 - options.level) / 2) * np.sqrt(variance / len(rows))
+    variance = evidence.mean((rows - evidence.mean(rows)) ** 2) * (N / (N - 1))
+    variance += (evidence.source - solution.prevalence) ** 2 / N
+    reach = -ndtri((1 - options.level) / 2) * np.sqrt(variance / N)
     lower = np.maximum(solution.prevalence - reach, 0.0)
     upper = np.minimum(solution.prevalence + reach, 1.0)
     return IntervalAnswer(lower, upper, options.level, "wald", options.of)
@@ -254,7 +255,8 @@ def _matched(evidence: Evidence, method: Method, seed: int, soft: bool) -> Repli
 def _soft(evidence: Evidence, seed: int) -> Replicates | None:
     """With the validation rows, where they are at hand and few classes."""
     validation = None if evidence.source_rows is None else evidence.source_rows.validation()
-    if validation is None or len(evidence.source) ** 2 > MOST_RESAMPLED:
+    too_many = len(evidence.source) ** 2 > MOST_RESAMPLED
+    if validation is None or too_many or evidence.summed_up:
         return None
     rows = evidence.model.calibration.apply(validation.posteriors)
     batch, priors = evidence.unlabelled_rows, evidence.model.output_priors

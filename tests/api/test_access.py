@@ -124,7 +124,7 @@ def stored(guarded: Guarded, secret: bytes = SECRET.encode(), **change: Any) -> 
 
 
 def ask(client: httpx.Client, method: str, path: str, key: str | None) -> httpx.Response:
-    address = path.format(name="no-such", version="1", alias="a", id="0" * 32)
+    address = path.format(name="no-such", version="1", alias="a", id="0" * 32, monitor="no-such")
     headers = {"Authorization": "Basic YTpi"} if key == "" else bearer(key or "")
     return client.request(method, address, headers=headers if key is not None else {})
 

@@ -107,6 +107,12 @@ def _column(pa: Any, name: str, chunked: Any) -> Column:
         if chunked.null_count:
             nulls = np.flatnonzero(chunked.is_null().to_numpy())
         return Column(numbers, nulls)
+    if types.is_timestamp(kind) and kind.tz is not None:
+        micros = chunked.cast(pa.timestamp("us", kind.tz), safe=False).cast(pa.int64())
+        return Column(times=micros.fill_null(np.iinfo(np.int64).min).to_numpy())
+    if types.is_timestamp(kind):
+        message = "holds times without a zone; write them in UTC, like 2026-01-31T00:00:00Z"
+        raise InvalidInput.at(pointer(name), message)
     raise InvalidInput.at(pointer(name), f"is of type {str(kind)[:60]}; send numbers or text")
 
 

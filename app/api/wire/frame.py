@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.core.errors import Faults, InvalidInput, pointer
 from app.core.prevalence.arrays import Codes, Floats
@@ -14,13 +15,15 @@ from app.core.prevalence.arrays import Codes, Floats
 class Column:
     """Numbers (N float64), or text as ``codes`` (N, -1 for null) into ``levels``.
 
-    ``nulls``: rows of numbers that are missing.
+    ``nulls``: rows of numbers that are missing. ``times``: N microseconds since 1970 instead, the
+    smallest number there is for null.
     """
 
     numbers: Floats | None = None
     nulls: Codes | None = None
     levels: tuple[str, ...] = ()
     codes: Codes | None = None
+    times: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,8 @@ def _cells(column: Column) -> list[Any]:
     if column.codes is not None:
         names = [*column.levels, None]
         return [names[code] for code in column.codes]
-    assert column.numbers is not None
+    if column.numbers is None:
+        raise InvalidInput.at("", "a column of times cannot be a feature; send numbers or text")
     cells: list[Any] = column.numbers.tolist()
     for row in () if column.nulls is None else column.nulls:
         cells[row] = None
@@ -100,6 +104,8 @@ def _cells(column: Column) -> list[Any]:
 def _part(column: Column, rows: Codes) -> Column:
     if column.codes is not None:
         return Column(levels=column.levels, codes=column.codes[rows])
+    if column.times is not None:
+        return Column(times=column.times[rows])
     assert column.numbers is not None
     nulls = None
     if column.nulls is not None:

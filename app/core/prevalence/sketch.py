@@ -95,11 +95,8 @@ class LogOddsSketch:
         """Weight of all rows."""
         return float(self.weight.sum() + self.certain.sum()) + self.unsupported
 
-    def likelihood(self, source: Floats, calibration: Calibration | None = None) -> Likelihood:
-        """The likelihood of at most 2 · BINS + 2 weighted rows that stand for the sketched ones.
-
-        ``source``: the two source priors of the (calibrated) posteriors.
-        """
+    def atoms(self) -> tuple[Floats, Floats]:
+        """At most 2 · BINS + 2 rows of posteriors that stand for the sketched ones; weights."""
         used = self.weight > 0
         weight = self.weight[used]
         mean = self.first[used] / weight
@@ -107,9 +104,15 @@ class LogOddsSketch:
         z = CENTRES[used] + mean
         atoms = np.concatenate([z - deviation, z + deviation, [-np.inf, np.inf]])
         weights = np.concatenate([weight / 2, weight / 2, self.certain])
-        return Likelihood.of(
-            np.column_stack([expit(-atoms), expit(atoms)]), source, weights, calibration
-        )
+        return np.column_stack([expit(-atoms), expit(atoms)]), weights
+
+    def likelihood(self, source: Floats, calibration: Calibration | None = None) -> Likelihood:
+        """The likelihood of the atoms, which stand for the sketched rows.
+
+        ``source``: the two source priors of the (calibrated) posteriors.
+        """
+        posteriors, weights = self.atoms()
+        return Likelihood.of(posteriors, source, weights, calibration)
 
     def estimate(self, source: Floats, calibration: Calibration | None = None) -> MleResult:
         """The maximum-likelihood priors of the sketched rows; unsupported rows do not count."""

@@ -1,0 +1,1 @@
+"""Watching over time: rows fall into windows, windows become estimates, estimates alerts."""

@@ -1,0 +1,87 @@
+"""Alerts: listed, looked at, acknowledged."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Path, Query
+from starlette.responses import Response
+
+from app.api import parse
+from app.api.context import Cursor, Limit, StoreDep, answer, encode_cursor, problems
+from app.api.history import before, checked, identity
+from app.api.openapi import takes
+from app.api.payload import Body, only
+from app.api.requests import NAME, Timestamp
+from app.api.trail import CallerDep, TrailDep
+from app.monitoring import deciding
+from app.monitoring.shapes import AlertOut, AlertPage, AlertPatch
+from models_store.alerts import AlertFilter
+
+router = APIRouter(prefix="/v1/alerts", tags=["monitors"])
+AlertId = Annotated[str, Path(description="The id of the alert")]
+
+
+@router.get(
+    "",
+    response_model=AlertPage,
+    responses=problems(404, 422, 503),
+    dependencies=[only("monitor", "state", "since", "until", "cursor", "limit")],
+)
+def list_alerts(
+    store: StoreDep,
+    caller: CallerDep,
+    monitor: Annotated[str | None, Query(pattern=NAME)] = None,
+    state: Literal["open", "acknowledged", "closed"] | None = None,
+    since: Annotated[str | None, Query(description="Earliest opened_at, inclusive")] = None,
+    until: Annotated[str | None, Query(description="Latest opened_at, exclusive")] = None,
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> Response:
+    """Alerts, newest first."""
+    which = AlertFilter(
+        monitor,
+        state,
+        checked(Timestamp, since, "/query/since"),
+        checked(Timestamp, until, "/query/until"),
+        caller.models,
+    )
+    with store.read() as unit:
+        if monitor is not None:
+            unit.monitors.get(monitor, caller.models)
+        page = unit.alerts.list(which, before(cursor), limit)
+    items = [record.content for record in page.items]
+    return answer({"items": items, "next_cursor": encode_cursor(page.next)})
+
+
+@router.get(
+    "/{id}",
+    responses={200: {"model": AlertOut}, **problems(404, 422, 503)},
+    dependencies=[only()],
+)
+def get_alert(id: AlertId, store: StoreDep, caller: CallerDep) -> Response:
+    """An alert."""
+    with store.read() as unit:
+        return answer(unit.alerts.get(identity(id, "alert"), caller.models).content)
+
+
+@router.patch(
+    "/{id}",
+    responses={200: {"model": AlertOut}, **problems(400, 404, 413, 415, 422, 503)},
+    openapi_extra=takes(AlertPatch),
+)
+def change_alert(
+    id: AlertId, payload: Body, store: StoreDep, caller: CallerDep, trail: TrailDep
+) -> Response:
+    """Say that somebody has seen an alert, or that it is over; a closed one stays closed."""
+    given = parse.envelope(AlertPatch, payload.json())
+    with store.write() as unit:
+        found = unit.alerts.get(identity(id, "alert"), caller.models)
+        # Whoever closes windows of the stream may be about to change it too.
+        unit.windows.lock(found.stream_id)
+        content = unit.alerts.get(id, caller.models).content
+        if content["state"] != "closed":
+            if given.state == "closed":
+                content = deciding.closed(unit, content, caller.name, given.note)
+            else:
+                content = deciding.acknowledged(unit, content, caller.name, given.note)
+            trail.note(unit)
+        return answer(content)

@@ -1,0 +1,253 @@
+"""Monitors as resources: made, listed, changed, deleted."""
+
+import re
+from typing import Annotated, Any
+from uuid import uuid4
+
+from fastapi import APIRouter, Depends, Path, Query
+from starlette.responses import Response
+
+from app.api import parse, present
+from app.api.context import (
+    Cursor,
+    Limit,
+    StoreDep,
+    answer,
+    decode_cursor,
+    encode_cursor,
+    now,
+    problems,
+)
+from app.api.once import OnceDep
+from app.api.openapi import takes
+from app.api.payload import Body, only
+from app.api.requests import NAME
+from app.api.trail import CallerDep, TrailDep, seen
+from app.core.errors import InvalidInput, MethodUnavailable
+from app.core.prevalence.source import SourceModel
+from app.core.warnings import Warning
+from app.estimation import availability
+from app.monitoring import levels
+from app.monitoring.shapes import (
+    AlertSpecOut,
+    MonitorIn,
+    MonitorOut,
+    MonitorPage,
+    MonitorPatch,
+    WindowOut,
+)
+from app.monitoring.spec import ByRows, Spec
+from app.monitoring.testing import advice
+from models_store.errors import NotFound, OtherKind
+from models_store.monitors import MonitorRecord
+from models_store.store import Store, UnitOfWork
+
+router = APIRouter(prefix="/v1/monitors", tags=["monitors"])
+UNSUITABLE = ("kmm-gaussian", "kmm-energy", "rffm", "em-stop", "cde")
+"""Methods that need more of the rows than is kept of a window."""
+
+
+async def _name(monitor: Annotated[str, Path(description="The monitor's name")]) -> str:
+    if re.fullmatch(NAME, monitor) is None:
+        raise NotFound(f"{monitor[:80]!r} cannot be a monitor's name; names match {NAME}")
+    return monitor
+
+
+MonitorName = Annotated[str, Depends(_name)]
+
+
+@router.post(
+    "",
+    status_code=201,
+    responses={201: {"model": MonitorOut}, **problems(400, 404, 409, 413, 415, 422, 503)},
+    openapi_extra=takes(MonitorIn),
+)
+def create_monitor(payload: Body, store: StoreDep, once: OnceDep, caller: CallerDep) -> Response:
+    """Watch a stream of rows; the answer says at which level each window will be tested."""
+    given = parse.envelope(MonitorIn, payload.json())
+    seen(caller, given.model)
+    replayed = once.replay()
+    if replayed is not None:
+        return replayed
+    content = _content(given)
+    source = _source(store, given.model, content["version"])
+    _require_method(source, given.method)
+
+    def work(unit: UnitOfWork) -> tuple[int, Response]:
+        model = unit.models.get(given.model)
+        record = unit.monitors.add(uuid4().hex, given.name, model.id, content, now())
+        shown = _monitor(unit, record, source)
+        return model.id, answer(shown, 201, {"Location": f"/v1/monitors/{record.name}"})
+
+    return once.commit(work)
+
+
+@router.get(
+    "",
+    response_model=MonitorPage,
+    responses=problems(404, 422, 503),
+    dependencies=[only("model", "cursor", "limit")],
+)
+def list_monitors(
+    store: StoreDep,
+    caller: CallerDep,
+    model: Annotated[str | None, Query(pattern=NAME)] = None,
+    cursor: Cursor = None,
+    limit: Limit = 50,
+) -> Response:
+    """Monitors by name."""
+    place = decode_cursor(cursor, 1)
+    with store.read() as unit:
+        if model is not None:
+            seen(caller, model)
+            unit.models.get(model)
+        after = None if place is None else place[0]
+        page = unit.monitors.list(after, limit, model, caller.models)
+        items = [_monitor(unit, record, None) for record in page.items]
+    return answer(MonitorPage(items=items, next_cursor=encode_cursor(page.next)))
+
+
+@router.get(
+    "/{monitor}",
+    responses={200: {"model": MonitorOut}, **problems(404, 422, 503)},
+    dependencies=[only()],
+)
+def get_monitor(monitor: MonitorName, store: StoreDep, caller: CallerDep) -> Response:
+    """A monitor, and the level of its windows as things stand."""
+    with store.read() as unit:
+        record = unit.monitors.get(monitor, caller.models)
+    try:
+        source = _source(store, record.model, record.content["version"])
+    except NotFound:
+        source = None
+    with store.read() as unit:
+        return answer(_monitor(unit, record, source))
+
+
+@router.patch(
+    "/{monitor}",
+    responses={200: {"model": MonitorOut}, **problems(400, 404, 413, 415, 422, 503)},
+    openapi_extra=takes(MonitorPatch),
+)
+def change_monitor(
+    monitor: MonitorName, payload: Body, store: StoreDep, caller: CallerDep, trail: TrailDep
+) -> Response:
+    """Change what alarms, or the description; windows that are closed stay as they are."""
+    sent = payload.json()
+    given = parse.envelope(MonitorPatch, sent)
+    with store.write() as unit:
+        record = unit.monitors.get(monitor, caller.models)
+        content = dict(record.content)
+        if "alert" in sent:
+            content["alert"] = None if given.alert is None else given.alert.model_dump()
+        if given.description is not None:
+            content["description"] = given.description
+        record = unit.monitors.change(monitor, content, now())
+        trail.note(unit)
+        return answer(_monitor(unit, record, None))
+
+
+@router.delete(
+    "/{monitor}",
+    status_code=204,
+    responses=problems(404, 422, 503),
+    dependencies=[only()],
+)
+def delete_monitor(
+    monitor: MonitorName, store: StoreDep, caller: CallerDep, trail: TrailDep
+) -> None:
+    """Delete a monitor with its windows and alerts; its estimates stay in the history."""
+    with store.write() as unit:
+        unit.monitors.get(monitor, caller.models)
+        unit.monitors.delete(monitor)
+        trail.note(unit)
+
+
+def _content(given: MonitorIn) -> dict[str, Any]:
+    """What is kept of a monitor, with every default filled in."""
+    selector = "latest" if given.version is None else str(given.version)
+    if given.alias is not None:
+        selector = f"@{given.alias}"
+    window = given.window.model_dump()
+    if given.window.duration is not None:
+        window["grace"] = given.window.grace or "PT0S"
+        window["minimum_rows"] = given.window.minimum_rows or 1
+    return {
+        "version": selector,
+        "method": given.method,
+        "window": window,
+        "segment_by": given.segment_by,
+        "alert": None if given.alert is None else given.alert.model_dump(),
+        "interval_level": given.interval_level,
+        "keep_rows": given.keep_rows,
+        "description": given.description,
+    }
+
+
+def _source(store: Store, model: str, selector: str) -> SourceModel:
+    with store.read() as unit:
+        if unit.models.get(model).kind != "classifier":
+            raise OtherKind(f"{model} is no classifier; only classifiers are watched")
+    return store.version(model, selector).source
+
+
+def _require_method(source: SourceModel, method: str) -> None:
+    """``InvalidInput`` or ``MethodUnavailable`` for what no window could be estimated with."""
+    if method == "auto":
+        return
+    if method in UNSUITABLE:
+        reason = "it needs more of the rows than is kept of a window; choose mle or acc-qp"
+        raise MethodUnavailable(method, reason)
+    known = {a.method: a.reason for a in availability(source)}
+    method = {"bbse": "acc", "bbse+": "acc-qp", "sld": "em", "emq": "em"}.get(method, method)
+    if method not in known:
+        raise InvalidInput.at("/method", f"{method[:40]!r} is not a method")
+    lacking = known[method]
+    if lacking is not None:
+        raise MethodUnavailable(method, lacking)
+
+
+def _monitor(unit: UnitOfWork, record: MonitorRecord, source: SourceModel | None) -> MonitorOut:
+    content, segments = record.content, unit.windows.count(record.id)
+    alert, notes = _alert(unit, record, segments, source)
+    return MonitorOut(
+        name=record.name,
+        model=record.model,
+        version=content["version"],
+        method=content["method"],
+        window=WindowOut(**content["window"]),
+        segment_by=content["segment_by"],
+        alert=alert,
+        interval_level=content["interval_level"],
+        keep_rows=content["keep_rows"],
+        description=content["description"],
+        takes=None if record.takes is None else record.takes.partition(":")[0],
+        segments=segments,
+        created_at=record.created_at,
+        updated_at=record.updated_at,
+        warnings=present.warnings(notes),
+    )
+
+
+def _alert(
+    unit: UnitOfWork, record: MonitorRecord, segments: int, source: SourceModel | None
+) -> tuple[AlertSpecOut | None, tuple[Warning, ...]]:
+    """The budget with the level that follows, and what to say of it."""
+    spec = Spec.of(record.content)
+    if spec.alert is None:
+        return None, ()
+    spans = []
+    if isinstance(spec.window, ByRows):
+        spans = unit.windows.spans_of_monitor(record.id, levels.PACED_BY)
+    level = levels.of(spec.alert, spec.window, segments, spans)
+    notes: tuple[Warning, ...] = ()
+    if source is not None and level.level is not None:
+        rows = spec.window.rows if isinstance(spec.window, ByRows) else spec.window.minimum_rows
+        notes = advice(source, rows, level.level)
+    shown = AlertSpecOut(
+        **record.content["alert"],
+        level=level.level,
+        windows_per_period=level.windows,
+        segments=max(segments, 1),
+    )
+    return shown, notes
