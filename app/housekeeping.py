@@ -16,12 +16,16 @@ EVERY_SECONDS = 60.0
 FIRST_SECONDS = 0.5
 """Before the database is asked again when it did not answer; twice as long each time."""
 LONGEST_SECONDS = 30.0
+DELIVERY_DAYS = 30
 BATCH = 500
 """Rows that one transaction drops, so that nobody waits long for it."""
 
 
 class Housekeeping:
-    """Keeps estimates for ``retain_days`` (None: for ever), answers to retries for a day."""
+    """Keeps estimates for ``retain_days`` (None: for ever), answers to retries for a day.
+
+    Deliveries of webhooks it keeps for ``DELIVERY_DAYS``.
+    """
 
     def __init__(self, store: Store, retain_days: int | None) -> None:
         self._store = store
@@ -42,25 +46,28 @@ class Housekeeping:
         """Drop everything that is too old; how many estimates that were."""
         dropped = 0
         while not self._stopped.is_set():
-            estimates, answers = self._batch(now)
+            estimates, others = self._batch(now)
             dropped += estimates
-            if estimates < BATCH and answers < BATCH:
+            if estimates < BATCH and others < BATCH:
                 break
         if dropped:
             log.info("pruned", estimates=dropped, older_than_days=self._retain_days)
         return dropped
 
     def _batch(self, now: datetime) -> tuple[int, int]:
+        settled = now - timedelta(days=DELIVERY_DAYS)
         oldest = None if self._retain_days is None else now - timedelta(days=self._retain_days)
         with self._store.read() as unit:
             stale = unit.idempotency.stale(now)
             old = oldest is not None and unit.estimates.any_before(oldest)
-        if not (stale or old):
+            sent = unit.webhooks.any_before(settled)
+        if not (stale or old or sent):
             return 0, 0
         with self._store.write() as unit:
             answers = unit.idempotency.prune(now, BATCH)
+            deliveries = unit.webhooks.prune(settled, BATCH)
             estimates = 0 if oldest is None else unit.estimates.prune(oldest, BATCH)
-        return estimates, answers
+        return estimates, max(answers, deliveries)
 
     def _run(self) -> None:
         pause, reachable = 0.0, True

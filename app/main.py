@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import httpx
 from fastapi import FastAPI
 
 from app.access import Gate
@@ -21,6 +22,7 @@ from app.api import (
     problems,
     rules,
     versions,
+    webhooks,
 )
 from app.api.learners import Learners
 from app.api.nulls import Nulls
@@ -29,12 +31,15 @@ from app.api.pool import Pool
 from app.housekeeping import Housekeeping
 from app.logs import log
 from app.metrics import Metrics
-from app.monitoring import alerts, closing, monitors, observations, series, shapes
+from app.monitoring import alerts, monitors, observations, series, shapes
 from app.monitoring.closing import Closer
 from app.release import RELEASE
 from app.settings import Settings
-from app.tasks import Lane, Runner
+from app.tasks import Runner
 from app.training.process import Trainer
+from app.webhooks.addresses import Allowed
+from app.webhooks.deliver import Deliver
+from app.webhooks.sending import Sender
 from models_store import schema
 from models_store.engine import connect
 from models_store.store import Store
@@ -52,9 +57,12 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     metrics = Metrics()
     housekeeping = Housekeeping(store, settings.retain_estimates_days)
+    gate = Gate(store, settings)
+    sender = Sender(Allowed.of(settings.webhook_allowed_hosts), httpx.create_ssl_context())
     nulls = Nulls(store)
     closer = Closer(store, nulls, metrics)
-    runner = Runner(store, [Lane("windows", {closing.KIND: closer.run})])
+    lanes = [closer.lane(), Deliver(store, sender, gate.secret).lane()]
+    runner = Runner(store, lanes)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -77,11 +85,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         docs_url=None,
         redoc_url=None,
     )
-    gate = Gate(store, settings)
     app.state.settings = settings
     app.state.gate = gate
     app.state.metrics = metrics
     app.state.pool = Pool(settings, metrics)
+    app.state.sender = sender
     app.state.twins = Twins()
     app.state.store = store
     app.state.nulls = nulls
@@ -93,7 +101,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     # Routes are tried in this order: first what is asked every second.
     resources = (health, estimates, batches, models, versions, parameters, evaluations)
     watching = (observations, monitors, series, alerts)
-    for module in (*resources, *watching, adaptations, keys, browsers):
+    for module in (*resources, *watching, adaptations, keys, webhooks, browsers):
         app.include_router(module.router)
         routes.extend(module.router.routes)
     app.add_middleware(rules.Door, routes=rules.check(routes), gate=gate)

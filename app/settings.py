@@ -40,5 +40,6 @@ class Settings(BaseSettings):
     database_pool_size: int = Field(10, ge=1)
     database_busy_seconds: float = Field(10.0, gt=0)
     retain_estimates_days: int | None = Field(None, ge=1, le=36_500)
+    webhook_allowed_hosts: list[str] = []
     training_seconds: float = Field(300.0, gt=0)
     training_wait_seconds: float = Field(30.0, ge=0)

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from app.core.prevalence.source import SourceModel
 
 T = TypeVar("T")
+DeliveryStatus = Literal["pending", "delivered", "failed", "cancelled"]
 
 USE_GRAIN = timedelta(minutes=1)
 """How exactly the last use of a key is kept."""
@@ -143,4 +144,54 @@ class TaskRecord:
     attempts: int
     owner: str | None
     error: str | None
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class WebhookRecord:
+    """An address that is told of events, and which of them.
+
+    ``models``, ``monitors``: names that it is told about, None for all. ``reason``: why the service
+    disabled it. ``generation`` numbers its secrets; ``check`` tells that the present one can still
+    be derived; ``rotated_at``: when it replaced the one before.
+    """
+
+    id: str
+    url: str
+    events: tuple[str, ...]
+    models: tuple[str, ...] | None
+    monitors: tuple[str, ...] | None
+    description: str
+    disabled: bool
+    reason: str | None
+    generation: int
+    check: str
+    rotated_at: datetime | None
+    created_at: datetime
+    updated_at: datetime
+
+    def wants(self, event: str, model: str | None, monitor: str | None) -> bool:
+        """Whether it is told of an event of this model and monitor."""
+        return (
+            event in self.events
+            and (self.models is None or model in self.models)
+            and (self.monitors is None or monitor in self.monitors)
+        )
+
+
+@dataclass(frozen=True)
+class DeliveryRecord:
+    """An event for one webhook. ``body`` is sent as it is; ``event_id`` is the event's for all.
+
+    ``attempts``: what came of each, the first first; ``next_at``: when it is tried again.
+    """
+
+    id: str
+    webhook_id: str
+    event_id: str
+    type: str
+    body: str
+    status: DeliveryStatus
+    attempts: tuple[dict[str, Any], ...]
+    next_at: datetime | None
     created_at: datetime

@@ -26,6 +26,7 @@ from models_store.selections import Selections
 from models_store.series import Series
 from models_store.tasks import Tasks
 from models_store.versions import VersionCache, Versions
+from models_store.webhooks import Webhooks
 from models_store.windows import Windows
 
 PATIENCE_SECONDS = 0.5
@@ -70,6 +71,7 @@ class UnitOfWork:
         self.keys = Keys(connection)
         self.audit = Audit(connection)
         self.tasks = Tasks(connection)
+        self.webhooks = Webhooks(connection, self.tasks)
 
 
 class Store:
@@ -88,7 +90,7 @@ class Store:
         self._listeners: list[Callable[[], None]] = []
 
     def listen(self, listener: Callable[[], None]) -> None:
-        """Call ``listener``, which must not fail, after every commit here that added tasks."""
+        """Call ``listener``, which must not fail, after every commit here that left tasks."""
         self._listeners.append(listener)
 
     def version(self, model: str, selector: str) -> VersionRecord:

@@ -273,3 +273,38 @@ alerts = sa.Table(
     sa.Index(None, "monitor_id", "opened_at", "id"),
     sa.Index(None, "stream_id", "state"),
 )
+
+webhooks = sa.Table(
+    "webhooks",
+    metadata,
+    sa.Column("id", sa.String(32), primary_key=True),
+    sa.Column("url", sa.Text, nullable=False),
+    sa.Column("events", sa.JSON, nullable=False),
+    sa.Column("models", sa.JSON(none_as_null=True), nullable=True),
+    sa.Column("monitors", sa.JSON(none_as_null=True), nullable=True),
+    sa.Column("description", sa.Text, nullable=False),
+    sa.Column("disabled", sa.Boolean, nullable=False),
+    sa.Column("reason", sa.Text, nullable=True),
+    sa.Column("generation", sa.Integer, nullable=False),
+    sa.Column("check", sa.String(32), nullable=False),
+    sa.Column("rotated_at", UtcDateTime, nullable=True),
+    sa.Column("created_at", UtcDateTime, nullable=False),
+    sa.Column("updated_at", UtcDateTime, nullable=False),
+    sa.Index(None, "created_at", "id"),
+)
+
+deliveries = sa.Table(
+    "deliveries",
+    metadata,
+    sa.Column("id", sa.String(32), primary_key=True),
+    sa.Column("webhook_id", sa.ForeignKey("webhooks.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("event_id", sa.String(32), nullable=False),
+    sa.Column("type", sa.String(64), nullable=False),
+    sa.Column("body", sa.Text, nullable=False),
+    sa.Column("status", sa.String(16), nullable=False),
+    sa.Column("attempts", sa.JSON, nullable=False),
+    sa.Column("next_at", UtcDateTime, nullable=True),
+    sa.Column("created_at", UtcDateTime, nullable=False),
+    sa.Index(None, "webhook_id", "created_at", "id"),
+    sa.Index(None, "created_at"),
+)

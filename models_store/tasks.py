@@ -23,7 +23,7 @@ LONGEST_ERROR = 1000
 
 
 class Tasks:
-    """Tasks by kind; ``added``: whether this transaction added one."""
+    """Tasks by kind; ``added``: whether this transaction added one, or gave one back."""
 
     def __init__(self, connection: Connection) -> None:
         self.added = False
@@ -107,6 +107,7 @@ class Tasks:
         """Give the task back, to be taken from ``due`` on; ``LostLease`` if it is another's."""
         kept = error.replace("\0", "")[:LONGEST_ERROR]
         self._fenced(task, tasks.update().values(owner=None, due_at=due, error=kept))
+        self.added = True
 
     def cancel(self, kind: str, keys: Sequence[str]) -> int:
         """Drop tasks, whoever holds them: they finish in vain. How many were there."""

@@ -80,7 +80,8 @@ def database_url(request: pytest.FixtureRequest, workspace: Path) -> Iterator[st
     url = request.getfixturevalue("postgresql")
     yield url
     with _administration(url) as connection:
-        connection.exec_driver_sql("TRUNCATE models, idempotency, api_keys, audit, tasks CASCADE")
+        tables = "models, idempotency, api_keys, audit, tasks, webhooks"
+        connection.exec_driver_sql(f"TRUNCATE {tables} CASCADE")
 
 
 @pytest.fixture

@@ -152,6 +152,14 @@ BODIES: Mapping[tuple[str, str], Examples] = {
     ("POST", "/v1/api-keys"): {
         "For a scorer": {"name": "scorer", "scopes": ["read", "estimate"], "models": ["cards"]}
     },
+    ("POST", "/v1/webhooks"): {
+        "Alerts of a model": {
+            "url": "https://hooks.example.com/priorshift",
+            "events": ["alert.opened", "alert.closed"],
+            "models": ["cards"],
+        }
+    },
+    ("PATCH", "/v1/webhooks/{id}"): {"Send nothing for now": {"disabled": True}},
 }
 PLACES: Mapping[str, str] = {
     "name": "cards",

@@ -20,6 +20,7 @@ from app.core.learners.recipe import Learner, Missing
 from app.core.prevalence.calibration import Method
 from app.core.prevalence.matching.bandwidth import Criterion
 from app.core.prevalence.matching.version import FeatureMap
+from models_store.webhooks import EVENTS, Event
 
 NAME = r"^[a-z0-9][a-z0-9._-]{0,62}$"
 METADATA_BYTES = 16_384
@@ -252,6 +253,32 @@ class KeyIn(In):
         list[Name] | None, Field(min_length=1), AfterValidator(_unique), at_most(1000)
     ] = None
     expires_at: Timestamp | None = None
+
+
+Url = Annotated[Text, Field(min_length=1, max_length=2048)]
+Events = Annotated[list[Event], Field(min_length=1), AfterValidator(_unique), at_most(len(EVENTS))]
+Watched = Annotated[list[Name] | None, Field(min_length=1), AfterValidator(_unique), at_most(1000)]
+
+
+class WebhookIn(In):
+    """An address to tell of events. ``models``, ``monitors``: of these only; all if left out."""
+
+    url: Url
+    events: Events
+    models: Watched = None
+    monitors: Watched = None
+    description: Annotated[Text, Field(max_length=2000)] = ""
+
+
+class WebhookPatch(In):
+    """What to change of a webhook; what is left out stays."""
+
+    url: Url = ""
+    events: Events = Field(default_factory=list)
+    models: Watched = None
+    monitors: Watched = None
+    description: Annotated[Text, Field(max_length=2000)] = ""
+    disabled: bool = False
 
 
 class IntervalIn(In):

@@ -66,6 +66,14 @@ RULES: Mapping[tuple[str, str], str | None] = {
     ("GET", "/v1/api-keys/{id}"): "admin",
     ("DELETE", "/v1/api-keys/{id}"): "admin",
     ("GET", "/v1/audit"): "admin",
+    ("GET", "/v1/webhooks"): "admin",
+    ("POST", "/v1/webhooks"): "admin",
+    ("GET", "/v1/webhooks/{id}"): "admin",
+    ("PATCH", "/v1/webhooks/{id}"): "admin",
+    ("DELETE", "/v1/webhooks/{id}"): "admin",
+    ("POST", "/v1/webhooks/{id}/secret"): "admin",
+    ("POST", "/v1/webhooks/{id}/test"): "admin",
+    ("GET", "/v1/webhooks/{id}/deliveries"): "admin",
 }
 
 

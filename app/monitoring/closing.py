@@ -15,7 +15,7 @@ from app.monitoring.deciding import Answered, Found
 from app.monitoring.rows import Held
 from app.monitoring.spec import ByDuration, Spec, micros, moment
 from app.monitoring.testing import tested
-from app.tasks import Lease
+from app.tasks import Lane, Lease
 from models_store.errors import NotFound, OtherKind
 from models_store.records import TaskRecord
 from models_store.series import packed
@@ -40,6 +40,10 @@ class Closer:
         self._store = store
         self._nulls = nulls
         self._metrics = metrics
+
+    def lane(self) -> Lane:
+        """Threads of their own, so that nothing else waits for a window or holds one up."""
+        return Lane("windows", {KIND: self.run})
 
     def run(self, task: TaskRecord, lease: Lease) -> None:
         """Close what can be closed of a stream, and come again when its next window is due."""

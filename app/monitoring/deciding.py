@@ -18,7 +18,11 @@ from app.monitoring.testing import Tested
 from models_store.monitors import MonitorRecord
 from models_store.records import VersionRecord
 from models_store.store import UnitOfWork
+from models_store.webhooks import Event
 from models_store.windows import StreamRecord, WindowRecord
+
+MOST_TOLD = 20
+"""Classes in an event; the alert itself has all of them."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ def acknowledged(unit: UnitOfWork, content: dict[str, Any], by: str, note: str) 
 
 
 def changed(
-    unit: UnitOfWork, content: dict[str, Any], changes: dict[str, str], note: str, event: str
+    unit: UnitOfWork, content: dict[str, Any], changes: dict[str, str], note: str, event: Event
 ) -> dict[str, Any]:
     """Change an alert and tell it."""
     after = {**content, **changes, "note": note or content["note"]}
@@ -89,8 +93,13 @@ def changed(
     return after
 
 
-def publish(unit: UnitOfWork, event: str, content: dict[str, Any]) -> None:
-    """Tell those who asked to be told, in this transaction."""
+def publish(unit: UnitOfWork, event: Event, content: dict[str, Any]) -> None:
+    """Tell those who asked to be told, in this transaction; of the classes that moved most."""
+    moved = sorted(
+        content["prevalence"], key=lambda share: -abs(share["estimate"] - share["source"])
+    )
+    told = {**content, "prevalence": moved[:MOST_TOLD]}
+    unit.webhooks.publish(event, told, now(), model=content["model"], monitor=content["monitor"])
 
 
 def shares(result: Estimate) -> Floats:

@@ -1,0 +1,1 @@
+"""What leaves the service: signed events, to addresses that are checked twice."""
