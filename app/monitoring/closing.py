@@ -25,6 +25,8 @@ from models_store.windows import Closing, StreamRecord
 KIND = "close-windows"
 """Of tasks; their key is the stream."""
 LONGEST_NOTE = 500
+LEASE_SECONDS = 20.0
+"""For one window; what a killed process was closing is closed by another after that."""
 
 
 def ask(unit: UnitOfWork, stream_id: int, due: datetime) -> None:
@@ -43,7 +45,7 @@ class Closer:
 
     def lane(self) -> Lane:
         """Threads of their own, so that nothing else waits for a window or holds one up."""
-        return Lane("windows", {KIND: self.run})
+        return Lane("windows", {KIND: self.run}, lease_seconds=LEASE_SECONDS)
 
     def run(self, task: TaskRecord, lease: Lease) -> None:
         """Close what can be closed of a stream, and come again when its next window is due."""

@@ -1,6 +1,6 @@
 """Everything that must survive, and what became of it, as tables.
 
-python -m benchmarks.soak [--kills 100] [--outages 10] [--minutes 10]
+python -m benchmarks.soak [--kills 100] [--streams 120] [--outages 10] [--minutes 10]
 
 Takes about half an hour with these; a part of it is left out with a count of 0.
 """
@@ -18,6 +18,7 @@ from benchmarks.soak.kills import killed
 from benchmarks.soak.load import Load, loaded
 from benchmarks.soak.outages import interrupted
 from benchmarks.soak.servers import Postgres, Service, faults, migrated
+from benchmarks.soak.streams import watched
 
 
 def kills(folder: Path, postgres: Postgres, times: int) -> list[list[str]]:
@@ -41,6 +42,28 @@ def kills(folder: Path, postgres: Postgres, times: int) -> list[list[str]]:
                 f"{time.monotonic() - began:.0f}",
             ]
         )
+    return rows
+
+
+def streams(folder: Path, postgres: Postgres, seconds: float) -> list[list[str]]:
+    """A row for each kind of database."""
+    rows = []
+    # PostgreSQL's has been used by what came before; the monitors are to be alone in it.
+    urls = {"SQLite": f"sqlite:///{folder / 'streams.db'}", "PostgreSQL": postgres.another()}
+    for name, url in urls.items():
+        found = watched(migrated(url), seconds)
+        numbers = (
+            found.kills,
+            found.posts,
+            found.retried,
+            found.accepted,
+            found.late,
+            found.windows,
+            found.alerts,
+            found.attempts,
+        )
+        wrong = [*found.wrong, *faults(url)]
+        rows.append([name, *map(str, numbers), "; ".join(wrong[:3]) or "none"])
     return rows
 
 
@@ -97,6 +120,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--outages", type=int, default=10)
+    parser.add_argument("--streams", type=float, default=120.0, help="seconds, of each database")
     parser.add_argument("--minutes", type=float, default=10.0)
     given = parser.parse_args()
     print("# What survives\n")
@@ -109,6 +133,11 @@ def main() -> None:
             columns = ["database", "kills", "versions", "estimates", "asked again", "lost"]
             columns += ["twice", "faults", "s"]
             print(table(columns, kills(folder, postgres, given.kills)), flush=True)
+        if given.streams:
+            print("## Monitors: kill -9 of one of three workers, or all, every five seconds\n")
+            columns = ["database", "kills", "posts", "asked again", "rows", "late", "windows"]
+            columns += ["alerts", "deliveries tried", "faults"]
+            print(table(columns, streams(folder, postgres, given.streams)), flush=True)
         if given.outages:
             print("## PostgreSQL stopped and started, with eight clients\n")
             print(table(["", ""], outages(postgres, given.outages)), flush=True)

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from benchmarks.service import free_port
 from models_store import schema
-from models_store.engine import connect
+from models_store.engine import connect, normalise
 from models_store.tables import metadata
 
 SERVE = [sys.executable, "-m", "app.cli", "serve", "--log-level", "error"]
@@ -28,6 +28,7 @@ class Service:
     url: str
     settings: dict[str, str] = field(default_factory=dict)
     port: int = field(default_factory=free_port)
+    arguments: list[str] = field(default_factory=list)
     process: "subprocess.Popen[bytes] | None" = None
 
     @property
@@ -45,7 +46,9 @@ class Service:
         """Start it; without waiting for it to answer."""
         given = {"DATABASE_URL": self.url, **self.settings}
         environment = {**os.environ, **{f"PRIORSHIFT_{k}": v for k, v in given.items()}}
-        self.process = subprocess.Popen([*SERVE, "--port", str(self.port)], env=environment)
+        self.process = subprocess.Popen(
+            [*SERVE, "--port", str(self.port), *self.arguments], env=environment
+        )
 
     def ready(self, seconds: float = 60.0) -> float:
         """Wait until it is ready; how long that took."""
@@ -93,6 +96,14 @@ class Postgres:
     def start(self) -> None:
         """Back again."""
         self._server.start()
+
+    def another(self, name: str = "another") -> str:
+        """The address of a second, empty database."""
+        engine = sa.create_engine(normalise(self.url), isolation_level="AUTOCOMMIT")
+        with engine.connect() as connection:
+            connection.exec_driver_sql(f"CREATE DATABASE {name}")
+        engine.dispose()
+        return str(normalise(self.url).set(database=name).render_as_string(False))
 
     def close(self) -> None:
         """For good."""

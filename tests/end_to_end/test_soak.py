@@ -15,6 +15,7 @@ from benchmarks.soak.kills import killed
 from benchmarks.soak.ledger import BATCH
 from benchmarks.soak.outages import interrupted
 from benchmarks.soak.servers import Postgres, Service, faults, migrated
+from benchmarks.soak.streams import watched
 from models_store import schema
 from models_store.engine import connect
 
@@ -36,6 +37,14 @@ def test_kills_lose_nothing_and_double_nothing(workspace: Path, postgres: Postgr
         assert verdict.estimates > 20
         assert verdict.retried > 0
         assert faults(url) == []
+
+
+def test_killed_workers_neither_lose_rows_nor_count_them_twice(workspace: Path) -> None:
+    url = migrated(f"sqlite:///{workspace / 'streams.db'}")
+    found = watched(url, 5.0)
+    assert found.wrong == []
+    assert found.windows > 10
+    assert faults(url) == []
 
 
 def test_an_outage_of_the_database_passes(postgres: Postgres) -> None:
