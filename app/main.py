@@ -61,8 +61,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     sender = Sender(Allowed.of(settings.webhook_allowed_hosts), httpx.create_ssl_context())
     nulls = Nulls(store)
     closer = Closer(store, nulls, metrics)
-    lanes = [closer.lane(), Deliver(store, sender, gate.secret).lane()]
-    runner = Runner(store, lanes)
+    deliver = Deliver(store, sender, gate.secret, metrics.attempted)
+    runner = Runner(store, [closer.lane(), deliver.lane()], metrics.waiting)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

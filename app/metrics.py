@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
+from typing import Literal
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -25,6 +26,9 @@ from prometheus_client import (
     multiprocess,
 )
 
+Mode = Literal["livesum", "livemostrecent"]
+SHARED: Mode = "livemostrecent"
+"""Of what every worker sees: the last one to look tells it."""
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 MEDIA_TYPE = CONTENT_TYPE_LATEST
 MOST_MODELS = 200
@@ -68,13 +72,24 @@ class Metrics:
             registry=self._registry,
         )
 
-    def _gauge(self, name: str, help: str, *labels: str) -> Gauge:
+        self._tasks = self._gauge("tasks", "Tasks that are there", "kind", mode=SHARED)
+        self._late = self._gauge(
+            "task_lateness_seconds", "How long the first task has been due", "kind", mode=SHARED
+        )
+        self._attempts = Counter(
+            "priorshift_webhook_attempts",
+            "Events that were sent, by what came of it",
+            ["outcome"],
+            registry=self._registry,
+        )
+
+    def _gauge(self, name: str, help: str, *labels: str, mode: Mode = "livesum") -> Gauge:
         return Gauge(
             f"priorshift_{name}",
             help,
             labels,
             registry=self._registry,
-            multiprocess_mode="livesum",
+            multiprocess_mode=mode,
         )
 
     def page(self) -> bytes:
@@ -114,6 +129,15 @@ class Metrics:
     def held(self, size: int) -> None:
         """Bytes of bodies in memory."""
         self._held.set(size)
+
+    def waiting(self, kind: str, number: int, late: float) -> None:
+        """How many tasks of a kind there are in the database, and how late the first is."""
+        self._tasks.labels(kind).set(number)
+        self._late.labels(kind).set(late)
+
+    def attempted(self, outcome: str) -> None:
+        """An event was sent, and this came of it."""
+        self._attempts.labels(outcome).inc()
 
     def unavailable(self) -> None:
         """The database did not answer."""

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from time import monotonic
 from uuid import uuid4
 
 from app.logs import log
@@ -30,6 +31,8 @@ FIRST_SECONDS, LONGEST_SECONDS = 0.5, 30.0
 """Before the database is asked again when it did not answer; twice as long each time."""
 RETRY_SECONDS, LONGEST_RETRY_SECONDS = 1.0, 600.0
 """Before a task that failed is tried again; twice as long each time."""
+SAMPLE_SECONDS = 10.0
+"""Between counts of what waits."""
 
 Work = Callable[[UnitOfWork], None]
 
@@ -76,6 +79,9 @@ class Lease:
         self.settled = True
 
 
+Watch = Callable[[str, int, float], None]
+"""Is told of a kind how many tasks wait, and for how many seconds the first has been due."""
+
 Handler = Callable[[TaskRecord, Lease], None]
 """Runs a task and settles it, through the lease; an exception or no settling is a failure."""
 
@@ -93,9 +99,9 @@ class Lane:
 class Runner:
     """All lanes of a process."""
 
-    def __init__(self, store: Store, lanes: Sequence[Lane]) -> None:
+    def __init__(self, store: Store, lanes: Sequence[Lane], watch: Watch | None = None) -> None:
         self._stopped = threading.Event()
-        self._lanes = [_Running(store, lane, self._stopped) for lane in lanes]
+        self._lanes = [_Running(store, lane, self._stopped, watch) for lane in lanes]
         store.listen(self.nudge)
 
     def start(self) -> None:
@@ -119,11 +125,15 @@ class Runner:
 class _Running:
     """The threads of a lane."""
 
-    def __init__(self, store: Store, lane: Lane, stopped: threading.Event) -> None:
+    def __init__(
+        self, store: Store, lane: Lane, stopped: threading.Event, watch: Watch | None
+    ) -> None:
         self.wake = threading.Event()
         self._store = store
         self._lane = lane
         self._stopped = stopped
+        self._watch = watch
+        self._watched = -SAMPLE_SECONDS
         self._owner = uuid4().hex
         self._looking = threading.Lock()
         self._pause = 0.0
@@ -176,12 +186,21 @@ class _Running:
         kinds = self._lane.handlers
         with self._store.read() as unit:
             due = unit.tasks.next_due(kinds)
+            self._count(unit, now)
         poll = POLL_SECONDS * random.uniform(0.75, 1.25)  # noqa: S311
         if due is None or due > now:
             return None, poll if due is None else min(poll, (due - now).total_seconds())
         with self._store.write() as unit:
             taken = unit.tasks.claim(kinds, self._owner, now, self._lane.lease_seconds)
         return (taken[0], 0.0) if taken else (None, TAKEN_SECONDS * random.uniform(0.5, 1.5))  # noqa: S311
+
+    def _count(self, unit: UnitOfWork, now: datetime) -> None:
+        if self._watch is None or monotonic() < self._watched + SAMPLE_SECONDS:
+            return
+        self._watched = monotonic()
+        for kind, (number, due) in unit.tasks.waiting(self._lane.handlers).items():
+            late = 0.0 if due is None else max((now - due).total_seconds(), 0.0)
+            self._watch(kind, number, late)
 
     def _unavailable(self, error: Unavailable) -> None:
         longer = min(2 * self._pause, LONGEST_SECONDS)

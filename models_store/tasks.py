@@ -71,6 +71,18 @@ class Tasks:
         found = self._connection.execute(sa.union_all(*firsts)).scalars().all()
         return min((due for due in found if due is not None), default=None)
 
+    def waiting(self, kinds: Collection[str]) -> dict[str, tuple[int, datetime | None]]:
+        """By kind: how many tasks there are, and when the first may be taken, or taken over."""
+        number, first = sa.func.count(), sa.func.min(tasks.c.due_at)
+        statement = (
+            sa.select(tasks.c.kind, number, first)
+            .where(tasks.c.kind.in_(kinds))
+            .group_by(tasks.c.kind)
+        )
+        rows = self._connection.execute(statement).all()
+        found = {kind: (int(count), due) for kind, count, due in rows}
+        return {kind: found.get(kind, (0, None)) for kind in kinds}
+
     def claim(
         self, kinds: Collection[str], owner: str, now: datetime, seconds: float, most: int = 1
     ) -> list[TaskRecord]:

@@ -285,3 +285,30 @@ def test_a_database_that_goes_is_told_once_and_asked_again(
     store.close()
     told = [str(record.msg) for record in caplog.records]
     assert sum("unavailable" in text for text in told) == 1
+
+
+def test_what_waits_is_counted(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "SAMPLE_SECONDS", 0.0)
+    told: dict[str, tuple[int, float]] = {}
+
+    def watch(kind: str, number: int, late: float) -> None:
+        told[kind] = number, late
+
+    add(store, "x", "y", kind="a", wait=3600)
+    add(store, "z", kind="b", wait=-5)
+    ended = threading.Event()
+
+    def hold(task: TaskRecord, lease: Lease) -> None:
+        assert ended.wait(20)
+        lease.finish()
+
+    handlers: dict[str, Handler] = {"a": hold, "b": hold, "c": hold}
+    runner = Runner(store, [Lane("test", handlers, threads=2)], watch)
+    runner.start()
+    until(lambda: len(told) == 3)
+    assert told["a"] == (2, 0.0)
+    assert told["c"] == (0, 0.0)
+    until(lambda: told["b"] == (1, 0.0))
+    ended.set()
+    until(lambda: told["b"] == (0, 0.0))
+    runner.close()

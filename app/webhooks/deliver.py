@@ -20,17 +20,28 @@ SCHEDULE = (5.0, 60.0, 300.0, 1800.0, 7200.0, 18_000.0, 28_800.0, 28_800.0)
 JITTER = 0.2
 LONGEST_RETRY_AFTER = 28_800.0
 THREADS = 4
-LEASE_SECONDS = 120.0
+LEASE_SECONDS = 60.0
+"""More than the resolver and an attempt take together; a kill delays what was under way by it."""
 GONE = 410
 
 
 class Deliver:
-    """The handler of ``DELIVER``; ``secret`` gives the server's own, or raises."""
+    """The handler of ``DELIVER``; ``secret`` gives the server's own, or raises.
 
-    def __init__(self, store: Store, sender: Sender, secret: Callable[[], bytes]) -> None:
+    ``count`` is told what came of each attempt: delivered, postponed or failed.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        sender: Sender,
+        secret: Callable[[], bytes],
+        count: Callable[[str], None],
+    ) -> None:
         self._store = store
         self._sender = sender
         self._secret = secret
+        self._count = count
 
     def lane(self) -> Lane:
         """Its threads: a receiver that hangs holds up one of them, for seconds."""
@@ -49,7 +60,7 @@ class Deliver:
             return
         now = datetime.now(UTC)
         outcome = self._attempt(delivery, webhook, now)
-        _settle(lease, delivery, webhook, outcome, now)
+        self._count(_settle(lease, delivery, webhook, outcome, now))
 
     def _attempt(self, delivery: DeliveryRecord, webhook: WebhookRecord, now: datetime) -> Outcome:
         body = delivery.body.encode()
@@ -67,7 +78,7 @@ class Deliver:
 
 def _settle(
     lease: Lease, delivery: DeliveryRecord, webhook: WebhookRecord, outcome: Outcome, now: datetime
-) -> None:
+) -> str:
     attempt = {
         "at": now.isoformat(),
         "status": outcome.status,
@@ -80,11 +91,11 @@ def _settle(
     if answered is not None and 200 <= answered < 300:
         lease.finish(lambda unit: unit.webhooks.settle(delivery, "delivered", attempt))
         log.info("event delivered", status=answered, **told)
-        return
+        return "delivered"
     if answered == GONE or made > len(SCHEDULE):
         lease.finish(lambda unit: _give_up(unit, delivery, attempt, answered == GONE))
         log.warning("event not delivered", status=answered, **told)
-        return
+        return "failed"
     due = datetime.now(UTC) + timedelta(seconds=pause(made, outcome.retry_after, now))
     lease.postpone(
         due,
@@ -92,6 +103,7 @@ def _settle(
         lambda unit: unit.webhooks.settle(delivery, "pending", attempt, due),
     )
     log.info("event to be delivered again", status=answered, **told)
+    return "postponed"
 
 
 def _give_up(
