@@ -11,7 +11,7 @@ from app import housekeeping
 from app.housekeeping import Housekeeping
 from models_store.engine import connect
 from models_store.estimates import Filter
-from models_store.records import Answer
+from models_store.records import Answer, WebhookRecord
 from models_store.store import Store
 from models_store.tables import estimate_segments, evaluations
 from tests.models_store.test_store import prepared, validated
@@ -79,6 +79,36 @@ def test_answers_to_retries_go_after_a_day(kept: Store, monkeypatch: pytest.Monk
         found = [unit.idempotency.find("o", "r", f"k{k}", "h", NOW) for k in range(7)]
         assert [answer is not None for answer in found] == [True] * 3 + [False] * 4
         assert not unit.idempotency.stale(NOW)
+
+
+def test_deliveries_of_webhooks_go_after_a_month(
+    kept: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(housekeeping, "BATCH", 2)
+    moment = NOW - timedelta(days=60)
+    webhook = WebhookRecord(
+        id="1" * 32,
+        url="https://hooks.example.com/",
+        events=("alert.opened",),
+        models=None,
+        monitors=None,
+        description="",
+        disabled=False,
+        reason=None,
+        generation=1,
+        check="",
+        rotated_at=None,
+        created_at=moment,
+        updated_at=moment,
+    )
+    with kept.write() as unit:
+        unit.webhooks.add(webhook)
+        for age in (40, 35, 31, 30.5, 29, 1):
+            unit.webhooks.publish("alert.opened", {}, NOW - timedelta(days=age))
+    Housekeeping(kept, None).sweep(NOW)
+    with kept.read() as unit:
+        left = unit.webhooks.deliveries(webhook.id, None, 50).items
+    assert [(NOW - record.created_at).days for record in left] == [1, 29]
 
 
 def test_a_database_that_goes_is_told_once(

@@ -116,6 +116,10 @@ class TestDelivery:
         twice = next(item for item in shown.values() if len(item["attempts"]) == 2)
         assert [attempt["status"] for attempt in twice["attempts"]] == [503, 200]
         assert twice["next_attempt_at"] is None
+        told = hooked.client.get("/metrics").text
+        assert 'priorshift_webhook_attempts_total{outcome="delivered"} 30.0' in told
+        assert 'priorshift_webhook_attempts_total{outcome="postponed"} 15.0' in told
+        assert 'priorshift_tasks{kind="deliver"}' in told
 
     def test_an_event_that_is_rolled_back_is_not_sent(self, hooked: Hooked) -> None:
         with receiving() as receiver:
