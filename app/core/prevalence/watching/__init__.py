@@ -1,0 +1,1 @@
+"""Watching a stream of batches against one source model, with few false alarms."""
