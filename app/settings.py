@@ -3,12 +3,23 @@
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, SecretStr
+from pydantic import AfterValidator, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from app.datasets.roots import Root, Roots
 from app.logs import Format
 
 Origin = Annotated[str, Field(pattern=r"^https?://[a-z0-9.:\[\]-]+$")]
+
+
+def _roots(given: list[str]) -> list[str]:
+    Roots.of(given)
+    return given
+
+
+def _root(given: str) -> str:
+    Root.of(given)
+    return given
 
 
 class Settings(BaseSettings):
@@ -43,3 +54,5 @@ class Settings(BaseSettings):
     webhook_allowed_hosts: list[str] = []
     training_seconds: float = Field(300.0, gt=0)
     training_wait_seconds: float = Field(30.0, ge=0)
+    data_roots: Annotated[list[str], AfterValidator(_roots)] = []
+    output_root: Annotated[str, AfterValidator(_root)] | None = None

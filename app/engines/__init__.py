@@ -1,0 +1,1 @@
+"""Engines: the same passes over partitions, on one machine or on several."""
