@@ -39,6 +39,10 @@ class InvalidInput(PriorshiftError):
         self.count = len(self.faults) if count is None else count
         super().__init__("; ".join(f"{f.pointer}: {f.message}" for f in self.faults[:3]))
 
+    def __reduce__(self) -> "tuple[type[InvalidInput], tuple[tuple[Fault, ...], int]]":
+        """What it is made of, so that an error of a worker arrives whole."""
+        return type(self), (self.faults, self.count)
+
     @classmethod
     def at(cls, pointer: str, message: str, row: int | None = None) -> "InvalidInput":
         """One fault at one place."""

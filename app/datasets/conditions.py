@@ -129,6 +129,18 @@ class Conditions:
         return wrong(self.at, place, f"cannot be compared with {shown[:60]}, not {words}", column)
 
 
+def possible(node: Node, known: Conditions, turned: bool = False) -> bool:
+    """Whether rows may pass, where columns of one value are ``known``, and nothing of others."""
+    match node:
+        case Not(item):
+            return possible(item, known, not turned)
+        case Both(items) | Either(items):
+            join = all if isinstance(node, Both) is not turned else any
+            return join(possible(item, known, turned) for item in items)
+        case _:
+            return node.column not in known.types or known.met(node, turned)[0].as_py() is True
+
+
 def _test(operator: str) -> Any:
     import pyarrow.compute as pc
 

@@ -14,6 +14,8 @@ Mask = NDArray[np.bool_]
 
 ROUNDING = 1e-13
 """Row sums this far from one are as near as adding up gets, and left alone."""
+ROUNDING_SINGLE = 2.0**-23
+"""The same for rows of float32."""
 SILENT = 1e-6
 """Row sums this far from one are rescaled without a word."""
 TOLERATED = 1e-3
@@ -38,12 +40,13 @@ def probability_rows(values: Floats, pointer: str, owned: bool = False) -> Rows:
 
     Raises ``InvalidInput`` naming the first rows that hold a NaN, an infinity or a negative
     number, or whose sum is further than ``TOLERATED`` from one. ``owned``: nobody else needs
-    ``values``, which are then rescaled where they are.
+    ``values``, which are then rescaled where they are. Rows of float32 stay so.
     """
     if values.shape[0] == 0:
         raise InvalidInput.at(pointer, "holds no rows; send at least one")
     rows, classes = values.shape
     ones, length = np.ones(classes), max(PIECE // classes, 1)
+    rounding = ROUNDING_SINGLE if values.dtype == np.float32 else ROUNDING
     rescaled: Floats | None = None
     renormalised = 0
     for start in range(0, rows, length):
@@ -56,7 +59,7 @@ def probability_rows(values: Floats, pointer: str, owned: bool = False) -> Rows:
         worst = off.max()
         if not (worst <= TOLERATED and block.min() >= 0.0):
             raise _faults(values, pointer)
-        if worst > ROUNDING:
+        if worst > rounding:
             if rescaled is None:
                 rescaled = values if owned else values.copy()
             divide_rows(block, sums, rescaled[part])
@@ -64,12 +67,17 @@ def probability_rows(values: Floats, pointer: str, owned: bool = False) -> Rows:
     return Rows(values if rescaled is None else rescaled, renormalised)
 
 
+def refused_rows(values: Floats) -> Codes:
+    """Which rows ``probability_rows`` refuses, in order."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        off = np.abs(values.sum(axis=1, dtype=np.float64) - 1.0)
+        return np.flatnonzero(~(off <= TOLERATED) | ~(values.min(axis=1) >= 0.0))
+
+
 def _faults(values: Floats, pointer: str) -> InvalidInput:
     """The rows that are no probabilities, all of them counted."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        off = np.abs(values.sum(axis=1) - 1.0)
-        wrong = np.flatnonzero(~(off <= TOLERATED) | ~(values.min(axis=1) >= 0.0))
-    shown = [_fault(values[i], int(i), pointer) for i in wrong[:FAULTS_SHOWN]]
+    wrong = refused_rows(values)
+    shown = [row_fault(values[i], int(i), pointer) for i in wrong[:FAULTS_SHOWN]]
     return InvalidInput(shown, len(wrong))
 
 
@@ -131,7 +139,8 @@ def probabilities(values: Floats, pointer: str) -> Rows:
     return Rows(rows.values[0], rows.renormalised)
 
 
-def _fault(row: Floats, index: int, pointer: str) -> Fault:
+def row_fault(row: Floats, index: int, pointer: str) -> Fault:
+    """What is wrong with a row that is refused."""
     where = f"{pointer}/{index}"
     if not np.isfinite(row).all():
         return Fault(where, "holds a NaN or an infinity; send finite probabilities", index)

@@ -1,0 +1,237 @@
+"""From batches of columns to arrays: n × C posteriors, codes of labels and of groups.
+
+Rows are judged as those of a request are. What is wrong with some is collected by row, so that the
+caller may refuse them or leave them out; nothing here looks at rows one by one, except at the few
+that are told.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.core.errors import Faults, InvalidInput
+from app.core.prevalence.arrays import (
+    Codes,
+    Floats,
+    Mask,
+    probability_rows,
+    refused_rows,
+    row_fault,
+)
+from app.datasets.arrow import pyarrow
+
+AnyFloats = NDArray[np.floating[Any]]
+MOST_GROUPS = 1000
+LONGEST_GROUP = 256
+DENSE = 1 << 20
+"""Up to so many combinations of codes are counted in a table rather than sorted."""
+NOT_UTF8 = -2
+
+
+@dataclass
+class Wrong:
+    """Rows with something wrong: which, and the first words for each of the first ones."""
+
+    rows: Mask
+    messages: dict[int, str] = field(default_factory=dict)
+
+    def add(self, rows: Codes, message: Callable[[int], str]) -> None:
+        """Some more; a row keeps its first message."""
+        for row in rows[: Faults.SHOWN].tolist():
+            self.messages.setdefault(row, message(row))
+        self.rows[rows] = True
+
+    def first(self) -> list[tuple[int, str]]:
+        """The first rows in order, with words; a later row may lack them and is not told."""
+        return sorted(self.messages.items())[: Faults.SHOWN]
+
+
+def single(kinds: Sequence[Any]) -> bool:
+    """Whether posteriors of these types are float32, rather than float64."""
+    types = pyarrow().types
+    return all(types.is_float32(kind) or types.is_float16(kind) for kind in kinds)
+
+
+def numeric(kind: Any) -> bool:
+    """Whether a column may hold posteriors."""
+    types = pyarrow().types
+    return bool(types.is_floating(kind) or types.is_integer(kind) or types.is_decimal(kind))
+
+
+def textual(kind: Any) -> bool:
+    """Whether a column holds text, as it is or as a dictionary."""
+    types = pyarrow().types
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return bool(types.is_string(kind) or types.is_large_string(kind))
+
+
+def groupable(kind: Any) -> bool:
+    """Whether rows can be grouped by a column: text, whole numbers, days, times, truth."""
+    types = pyarrow().types
+    plain = types.is_integer(kind) or types.is_boolean(kind) or types.is_decimal(kind)
+    return bool(textual(kind) or plain or types.is_date(kind) or types.is_timestamp(kind))
+
+
+def posteriors(batch: Any, names: Sequence[str], wrong: Wrong) -> AnyFloats:
+    """Columns side by side, n × C in rows of memory; missing numbers are told."""
+    columns = [batch.column(name) for name in names]
+    kind = np.float32 if single([column.type for column in columns]) else np.float64
+    matrix = np.empty((batch.num_rows, len(names)), kind)
+    for k, (name, column) in enumerate(zip(names, columns, strict=True)):
+        if column.null_count:
+            empty = np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))
+            words = f"column {name[:60]} is missing; every row needs a number"
+            wrong.add(empty, lambda _, words=words: words)  # type: ignore[misc]
+        if pyarrow().types.is_decimal(column.type):
+            column = column.cast(pyarrow().float64())
+        matrix[:, k] = column.to_numpy(zero_copy_only=False)
+    return matrix
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Rows that are right, which they were (None: all), and how many were rescaled."""
+
+    values: AnyFloats
+    rows: Codes | None
+    renormalised: int
+
+
+def checked(matrix: AnyFloats, wrong: Wrong) -> Kept:
+    """Rows that are probabilities and right otherwise; those that are none are told."""
+    values = cast(Floats, matrix)
+    if not wrong.rows.any():
+        try:
+            rows = probability_rows(values, "", owned=True)
+            return Kept(rows.values, None, rows.renormalised)
+        except InvalidInput:
+            pass
+    refused = refused_rows(values)
+    wrong.add(refused, lambda row: row_fault(values[row], row, "").message)
+    kept = np.flatnonzero(~wrong.rows)
+    if not len(kept):
+        return Kept(matrix[:0], kept, 0)
+    rows = probability_rows(values[kept], "", owned=True)
+    return Kept(rows.values, kept, rows.renormalised)
+
+
+def labels(column: Any, classes: Sequence[str], wrong: Wrong) -> Codes:
+    """A column of labels as positions of classes; others are told."""
+    coded = _coded(column)
+    index = {name: k for k, name in enumerate(classes)}
+    place = np.array([index.get(level, -1) for level in coded.levels] + [-1, -1], np.intp)
+    found: Codes = place[coded.codes]
+
+    def message(row: int) -> str:
+        code = coded.codes[row]
+        if code == NOT_UTF8:
+            return "the label is not UTF-8"
+        shown = "null" if code < 0 else repr(coded.levels[code][:60])
+        return f"{shown} is not a label of the model"
+
+    wrong.add(np.flatnonzero(found < 0), message)
+    return found
+
+
+@dataclass(frozen=True)
+class Coded:
+    """A column as codes into ``levels``; -1 for missing, ``NOT_UTF8`` for what is no text."""
+
+    levels: tuple[str, ...]
+    codes: Codes
+
+
+def group_column(column: Any, name: str, wrong: Wrong, at: str) -> Coded:
+    """A column to group by; missing values are told, too many or long ones an ``InvalidInput``."""
+    coded = _coded(column)
+    if len(coded.levels) > MOST_GROUPS:
+        message = f"column {name[:60]} has more than {MOST_GROUPS} groups"
+        raise InvalidInput.at(at, message)
+    if any(len(level) > LONGEST_GROUP for level in coded.levels):
+        message = f"column {name[:60]} holds groups of more than {LONGEST_GROUP} characters"
+        raise InvalidInput.at(at, message)
+
+    def message_(row: int) -> str:
+        empty = coded.codes[row] == -1
+        what = "is missing; every row needs a group" if empty else "holds text that is not UTF-8"
+        return f"column {name[:60]} {what}"
+
+    wrong.add(np.flatnonzero(coded.codes < 0), message_)
+    return coded
+
+
+def crossed(columns: Sequence[Coded], at: str) -> tuple[Codes, tuple[tuple[str, ...], ...]]:
+    """Codes of the groups that several columns make together, and the names of each."""
+    codes = columns[0].codes
+    sizes = [len(column.levels) for column in columns]
+    for column, size in zip(columns[1:], sizes[1:], strict=True):
+        codes = codes * size + column.codes
+    used, codes = _dense(codes, int(np.prod(sizes, dtype=np.float64)))
+    if len(used) > MOST_GROUPS:
+        raise InvalidInput.at(at, f"makes more than {MOST_GROUPS} groups")
+    places = np.unravel_index(used, sizes)
+    named = [
+        [column.levels[k] for k in place.tolist()]
+        for column, place in zip(columns, places, strict=True)
+    ]
+    return codes, tuple(zip(*named, strict=True))
+
+
+def _dense(codes: Codes, size: int) -> tuple[Codes, Codes]:
+    """Which codes there are, and each as its position among them."""
+    if size > DENSE:
+        used, dense = np.unique(codes, return_inverse=True)
+        return used, dense
+    used = np.flatnonzero(np.bincount(codes, minlength=size))
+    place = np.zeros(max(size, 1), np.intp)
+    place[used] = np.arange(len(used))
+    return used, place[codes]
+
+
+def _coded(column: Any) -> Coded:
+    pa = pyarrow()
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    missing = len(column.dictionary)
+    codes = column.indices.cast(pa.int64()).fill_null(missing).to_numpy(zero_copy_only=False)
+    used, dense = _dense(codes.astype(np.intp, copy=False), missing + 1)
+    present = used[used < missing]
+    levels: dict[str, int] = {}
+    place = np.full(len(used), -1, np.intp)
+    for k, level in enumerate(_levels(column.dictionary.take(pa.array(present)))):
+        if level is not None:
+            place[k] = NOT_UTF8 if level is _BAD else levels.setdefault(level, len(levels))
+    return Coded(tuple(levels), place[dense])
+
+
+_BAD = "\ud800"
+
+
+def _levels(values: Any) -> list[str | None]:
+    """Values in words; ``_BAD`` for text that is none."""
+    pa = pyarrow()
+    if not textual(values.type):
+        return [_shown(value) for value in values.to_pylist()]
+    try:
+        found: list[str | None] = values.to_pylist()
+        return found
+    except UnicodeDecodeError:
+        return [_text(value) for value in values.cast(pa.binary()).to_pylist()]
+
+
+def _text(value: bytes | None) -> str | None:
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return _BAD
+
+
+def _shown(value: Any) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value.isoformat()) if hasattr(value, "isoformat") else str(value)

@@ -1,0 +1,142 @@
+"""Parquet: chunks are row groups, and their checksums are looked at where they have some."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from app.datasets.reading import (
+    BATCH_ROWS,
+    Batch,
+    Broken,
+    Chunk,
+    Opening,
+    Selection,
+    Spread,
+    Survey,
+    Unreadable,
+    Use,
+    named,
+    readable,
+    source,
+)
+
+unit = "row group"
+MOST_FOOTER = 256 * 1024 * 1024
+BUFFER = 1 << 20
+
+
+def survey(opened: Opening, size: int, columns: Mapping[str, Use]) -> Survey:
+    """What a footer says; ``Unreadable``."""
+    with readable(), opened() as file, _parquet(file) as parquet:
+        types = named(parquet.schema_arrow)
+        found = parquet.metadata
+        leaves = [
+            j
+            for j in range(found.num_columns)
+            if found.schema.column(j).path.partition(".")[0] in columns
+        ]
+        groups = (found.row_group(g) for g in range(found.num_row_groups))
+        return Survey(types, tuple(_chunk(group, leaves) for group in groups))
+
+
+def unneeded(opened: Opening, condition: Any) -> frozenset[int]:
+    """Row groups in which no row passes a filter, as their statistics say; ``Unreadable``."""
+    import pyarrow.dataset as ds
+
+    with readable(), opened() as file:
+        fragment = ds.ParquetFileFormat().make_fragment(source(file))
+        kept = fragment.subset(condition, schema=fragment.physical_schema).row_groups
+        return frozenset(range(fragment.num_row_groups)) - {group.id for group in kept}
+
+
+def batches(opened: Opening, selection: Selection, remote: bool) -> Iterator[Batch | Broken]:
+    """The rows of some row groups; small ones are read together."""
+    with opened() as file:
+        try:
+            with readable():
+                parquet = _parquet(file, selection.coded, remote)
+        except Unreadable as error:
+            yield Broken(str(error), rows=_total(selection))
+            return
+        with parquet:
+            columns = list(selection.types)
+            for chunks, rows in _runs(selection):
+                yield from _run(parquet, chunks, rows, columns)
+
+
+def _chunk(group: Any, leaves: list[int]) -> Chunk:
+    size = sum(group.column(j).total_uncompressed_size for j in leaves)
+    return Chunk(group.num_rows, max(size, 8 * group.num_rows * len(leaves)))
+
+
+def _parquet(file: Any, coded: tuple[str, ...] = (), remote: bool = False) -> Any:
+    import pyarrow.parquet as pq
+
+    # Whole row groups are fetched ahead from afar, and read page by page from a disk.
+    return pq.ParquetFile(
+        source(file),
+        read_dictionary=list(coded),
+        pre_buffer=remote,
+        buffer_size=0 if remote else BUFFER,
+        page_checksum_verification=True,
+        thrift_string_size_limit=MOST_FOOTER,
+    )
+
+
+def _total(selection: Selection) -> int:
+    return sum(rows or 0 for rows in selection.rows)
+
+
+def _runs(selection: Selection) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Row groups that follow each other and make one batch at most, or one large row group."""
+    chunks: list[int] = []
+    rows: list[int] = []
+    for chunk, count in zip(selection.chunks, selection.rows, strict=True):
+        if chunks and sum(rows) + (count or 0) > BATCH_ROWS:
+            yield tuple(chunks), tuple(rows)
+            chunks, rows = [], []
+        chunks.append(chunk)
+        rows.append(count or 0)
+    if chunks:
+        yield tuple(chunks), tuple(rows)
+
+
+def _run(
+    parquet: Any, chunks: tuple[int, ...], rows: tuple[int, ...], columns: list[str]
+) -> Iterator[Batch | Broken]:
+    if len(chunks) == 1:
+        yield from _single(parquet, chunks[0], rows[0], columns)
+        return
+    try:
+        with readable():
+            table = parquet.read_row_groups(list(chunks), columns=columns, use_threads=False)
+            batch = table.combine_chunks().to_batches()
+            if table.num_rows != sum(rows) or len(batch) > 1:
+                raise Unreadable("comes in parts")
+    except Unreadable:
+        for chunk, count in zip(chunks, rows, strict=True):
+            yield from _single(parquet, chunk, count, columns)
+        return
+    starts = [0]
+    for count in rows[:-1]:
+        starts.append(starts[-1] + count)
+    for part in batch:
+        yield Batch(part, Spread(chunks, starts, (0,) * len(chunks)))
+
+
+def _single(parquet: Any, chunk: int, rows: int, columns: list[str]) -> Iterator[Batch | Broken]:
+    done = 0
+    try:
+        with readable():
+            reading = parquet.iter_batches(
+                BATCH_ROWS, row_groups=[chunk], columns=columns, use_threads=False
+            )
+        while (batch := _next(reading)) is not None:
+            yield Batch(batch, Spread.of(chunk, done))
+            done += batch.num_rows
+    except Unreadable as error:
+        yield Broken(str(error), chunk, rows - done)
+
+
+def _next(reading: Any) -> Any:
+    with readable():
+        return next(reading, None)
