@@ -55,15 +55,16 @@ def probability_rows(values: Floats, pointer: str, owned: bool = False) -> Rows:
         block = values[part]
         with np.errstate(invalid="ignore", over="ignore"):
             sums = block @ ones
-            off = np.abs(sums - 1.0)
-        worst = off.max()
+            # Both are NaN if one of the sums is.
+            worst = max(sums.max() - 1.0, 1.0 - sums.min())
         if not (worst <= TOLERATED and block.min() >= 0.0):
             raise _faults(values, pointer)
         if worst > rounding:
             if rescaled is None:
                 rescaled = values if owned else values.copy()
             divide_rows(block, sums, rescaled[part])
-            renormalised += int(np.count_nonzero(off > SILENT)) if worst > SILENT else 0
+            if worst > SILENT:
+                renormalised += int(np.count_nonzero(np.abs(sums - 1.0) > SILENT))
     return Rows(values if rescaled is None else rescaled, renormalised)
 
 
