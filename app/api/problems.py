@@ -23,6 +23,7 @@ from starlette.responses import JSONResponse, Response
 
 from app.core.budget import OutOfTime
 from app.core.errors import Fault, InvalidInput, MethodUnavailable, pointer
+from app.datasets.arrow import ExtraMissing
 from app.training.process import TrainingBusy, TrainingStopped
 from models_store.errors import (
     AlreadyExists,
@@ -89,6 +90,7 @@ STATUS: Mapping[type[Exception], int] = {
     TooLarge: 413,
     Unsupported: 415,
     Busy: 429,
+    ExtraMissing: 501,
     OutOfTime: 503,
     TrainingBusy: 503,
     TrainingStopped: 503,
@@ -111,6 +113,7 @@ CODE: Mapping[type[Exception], str] = {
     TooLarge: "too-large",
     Unsupported: "unsupported-media-type",
     Busy: "busy",
+    ExtraMissing: "extra-missing",
     OutOfTime: "out-of-time",
     TrainingBusy: "training-busy",
     TrainingStopped: "training-stopped",

@@ -3,7 +3,8 @@
 Posteriors are numbers, labels and groups text; other columns are what their first rows look like,
 numbers as float64. A file is read with the
 types it should have; from the first block on that does not have them it is read as text, and every
-cell is looked at, so that what is wrong is known by row and column.
+cell is looked at, so that what is wrong is known by row and column. (A row of too many or too few
+cells that is not UTF-8 either ends the file: pyarrow cannot hand it over.)
 """
 
 from bisect import bisect_left, bisect_right
@@ -33,7 +34,7 @@ BLOCK = 1 << 22
 
 def survey(opened: Opening, size: int, columns: Mapping[str, Use]) -> Survey:
     """Types as the first rows have them, numbers as float64; ``Unreadable``."""
-    with readable(), opened() as file, _read(file, HEAD, {}, None) as reader:
+    with readable(), opened() as file, _read(file, HEAD, {}, lambda row: "skip") as reader:
         found = named(reader.schema)
     types = {name: _type(kind, columns.get(name, "any")) for name, kind in found.items()}
     return Survey(types, (Chunk(None, size),))

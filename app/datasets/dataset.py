@@ -93,12 +93,16 @@ def resolve(roots: Roots, asked: Asked, classes: Sequence[str], at: str = "/data
 
 @dataclass(frozen=True)
 class Looked:
-    """A file after a look at its footer; ``problem``: why it cannot be read."""
+    """A file after a look at its footer; ``problem``: why it cannot be read.
+
+    ``place``: what the problem is of, below the data set's pointer.
+    """
 
     file: File
     partitions: tuple[FilePartition, ...] = ()
     rows: int | None = 0
     problem: str | None = None
+    place: str = ""
 
 
 @dataclass(frozen=True)
@@ -137,6 +141,8 @@ class _Plan:
             skipped = self._unneeded(replace(bare, types=types))
         except Unreadable as error:
             return Looked(self.file, rows=None, problem=f"cannot be read: {error}")
+        except InvalidInput as error:
+            return Looked(self.file, rows=None, problem=error.faults[0].message, place="/filter")
         parts = tuple(
             replace(
                 bare,
@@ -282,7 +288,7 @@ def _resolved(looked: Sequence[Looked], wanted: Wanted) -> Resolved:
     for file in looked:
         if file.problem is not None:
             message = f"{file.file.path}: {file.problem}"
-            faults.add(wanted.at, message)
+            faults.add(f"{wanted.at}{file.place}", message)
             lost = file.rows or 0
             skipped = skipped.and_(Counts(skipped_rows=lost, skipped_files=1, messages=(message,)))
     if wanted.on_error == "fail" or skipped.skipped_files == len(looked):

@@ -22,20 +22,17 @@ from app.datasets.reading import (
 unit = "row group"
 MOST_FOOTER = 256 * 1024 * 1024
 BUFFER = 1 << 20
+TEXT_BYTES = 32
 
 
 def survey(opened: Opening, size: int, columns: Mapping[str, Use]) -> Survey:
     """What a footer says; ``Unreadable``."""
     with readable(), opened() as file, _parquet(file) as parquet:
         types = named(parquet.schema_arrow)
+        width = sum(_width(types[name]) for name in columns if name in types)
         found = parquet.metadata
-        leaves = [
-            j
-            for j in range(found.num_columns)
-            if found.schema.column(j).path.partition(".")[0] in columns
-        ]
-        groups = (found.row_group(g) for g in range(found.num_row_groups))
-        return Survey(types, tuple(_chunk(group, leaves) for group in groups))
+        counts = [found.row_group(g).num_rows for g in range(found.num_row_groups)]
+        return Survey(types, tuple(Chunk(rows, rows * width) for rows in counts))
 
 
 def unneeded(opened: Opening, condition: Any) -> frozenset[int]:
@@ -63,9 +60,12 @@ def batches(opened: Opening, selection: Selection, remote: bool) -> Iterator[Bat
                 yield from _run(parquet, chunks, rows, columns)
 
 
-def _chunk(group: Any, leaves: list[int]) -> Chunk:
-    size = sum(group.column(j).total_uncompressed_size for j in leaves)
-    return Chunk(group.num_rows, max(size, 8 * group.num_rows * len(leaves)))
+def _width(kind: Any) -> int:
+    """Bytes of a cell in memory, about: the footer's own figures end the process if forged."""
+    try:
+        return max(int(kind.bit_width) // 8, 1)
+    except ValueError:
+        return TEXT_BYTES
 
 
 def _parquet(file: Any, coded: tuple[str, ...] = (), remote: bool = False) -> Any:

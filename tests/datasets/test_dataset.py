@@ -2,6 +2,8 @@
 
 import gzip
 import pickle
+import subprocess
+import sys
 from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal
@@ -17,6 +19,7 @@ import pytest
 from app.core.errors import InvalidInput
 from app.core.prevalence.arrays import probability_rows
 from app.datasets import dataset
+from app.datasets.arrow import ExtraMissing
 from app.datasets.dataset import Asked, Resolved, resolve
 from app.datasets.partition import Counts, FilePiece
 from app.datasets.roots import Roots
@@ -448,7 +451,7 @@ def test_a_file_that_changes_after_the_look_is_not_read(tmp_path: Path) -> None:
         ({"group_by": ("amount",)}, "/dataset", "group by text or whole numbers"),
         ({"group_by": ("town",)}, "/dataset", "has no column 'town'"),
         ({"filter": "town = 1"}, "/dataset", "has no column 'town'"),
-        ({"filter": "country = 1"}, "/dataset/filter", "at character 1"),
+        ({"filter": "country = 1"}, "/dataset/filter", "a.parquet: at character 1"),
         ({"filter": "country ="}, "/dataset/filter", "at character 10"),
         ({"label": "amount"}, "/dataset", "labels are strings"),
     ],
@@ -461,6 +464,44 @@ def test_what_is_asked_for_is_checked(
         resolved(tmp_path, "a.parquet", **asked)
     assert caught.value.faults[0].pointer == pointer
     assert message in caught.value.faults[0].message
+
+
+# pyarrow's CSV reader says so of a row that has neither its number of cells nor UTF-8.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize(
+    "name", ["a.parquet", "p.parquet", "a.arrow", "s.arrow", "a.csv", "a.csv.gz"]
+)
+def test_damaged_bytes_are_errors_with_a_file_or_left_out(tmp_path: Path, name: str) -> None:
+    rows, path = table(400), tmp_path / name
+    if name == "s.arrow":
+        with pa.ipc.new_stream(path, rows.schema) as writer:
+            writer.write_table(rows, max_chunksize=150)
+    elif name == "p.parquet":
+        write(path, rows, row_group_size=150, use_dictionary=False, data_page_version="2.0")
+    else:
+        write(path, rows, row_group_size=150)
+    good, bad = path.read_bytes(), 0
+    asked: dict[str, Any] = {"label": "label", "filter": "amount > 1", "keys": ("id",)}
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        content = bytearray(good)
+        for place in rng.integers(len(content), size=1 + seed % 5).tolist():
+            content[place] = int(rng.integers(256))
+        if seed % 4 == 0:
+            del content[rng.integers(len(content)) :]
+        path.write_bytes(content)
+        for on_error in ("fail", "skip"):
+            try:
+                values, _, counts = read(resolved(tmp_path, name, on_error=on_error, **asked))
+            except InvalidInput as error:
+                bad += 1
+                told = said(error)
+            else:
+                assert np.isfinite(values).all()
+                told = list(counts.messages)
+                assert on_error == "skip" or not told
+            assert all(name in message for message in told)
+    assert bad > 10
 
 
 def test_object_storage_gives_the_same_rows(tmp_path: Path) -> None:
@@ -477,3 +518,16 @@ def test_object_storage_gives_the_same_rows(tmp_path: Path) -> None:
         found = resolve(roots, Asked(f"lake:scores/{name}", filter="amount > 20"), CLASSES)
         local = resolved(tmp_path, name, filter="amount > 20")
         np.testing.assert_array_equal(read(found)[0], read(local)[0])
+
+
+def test_without_pyarrow_the_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ExtraMissing, match=r"pip install 'priorshift\[arrow\]'"):
+        resolved(tmp_path, "a.parquet")
+
+
+def test_the_service_starts_without_loading_it() -> None:
+    code = "import sys, app.main; assert not {'pyarrow', 'fsspec', 'dask'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,8 +1,10 @@
+import pickle
+
 import numpy as np
 import pytest
 
 from app.core.errors import InvalidInput
-from app.core.prevalence.arrays import PIECE, SILENT, probabilities, probability_rows
+from app.core.prevalence.arrays import PIECE, SILENT, probabilities, probability_rows, refused_rows
 
 
 class TestProbabilityRows:
@@ -89,3 +91,37 @@ class TestManyPieces:
         before = values.copy()
         probability_rows(values, "/p")
         np.testing.assert_array_equal(values, before)
+
+
+def test_float32_stays_and_is_rescaled_only_where_it_must() -> None:
+    rng = np.random.default_rng(0)
+    exact = rng.dirichlet(np.ones(4), 5000)
+    values = exact.astype(np.float32)
+    rows = probability_rows(values, "/p")  # type: ignore[arg-type]
+    assert rows.values is values
+    off = values.copy()
+    off[7] *= np.float32(1 + 5e-7)
+    off[9] *= np.float32(1 + 5e-5)
+    rows = probability_rows(off, "/p")  # type: ignore[arg-type]
+    assert rows.values.dtype == np.float32
+    assert rows.renormalised == 1
+    np.testing.assert_allclose(rows.values, exact, rtol=3e-7)
+
+
+def test_rows_that_cancel_are_refused() -> None:
+    for row in ([np.inf, -np.inf], [np.nan, 1.0], [np.inf, 0.0], [-np.inf, 1.0]):
+        values = np.array([[0.5, 0.5], row, [0.5, 0.5]])
+        assert refused_rows(values).tolist() == [1]
+        with pytest.raises(InvalidInput, match="/p/1: holds a NaN or an infinity"):
+            probability_rows(values, "/p")
+
+
+def test_an_error_of_a_worker_arrives_whole() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        probability_rows(np.full((30, 2), 0.7), "/p")
+    arrived = pickle.loads(pickle.dumps(caught.value))
+    assert (arrived.faults, arrived.count, str(arrived)) == (
+        caught.value.faults,
+        30,
+        str(caught.value),
+    )

@@ -1,0 +1,37 @@
+"""Data sets in requests: where they are and what is read of them, checked by ``app.datasets``."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from app.api.requests import ClassName, In, Text, at_most
+from app.datasets.dataset import MOST_GROUP_COLUMNS, Asked
+from app.datasets.filters import LONGEST as LONGEST_FILTER
+from app.datasets.paths import LONGEST as LONGEST_PATH
+
+MOST_KEYS = 20
+ColumnName = Annotated[Text, Field(min_length=1, max_length=200)]
+
+
+class DatasetIn(In):
+    """Files below a root of the operator's: Parquet, Arrow or CSV.
+
+    ``path``: a file, a folder or a pattern, ``scores/2026-01/*.parquet``. ``columns``: by class,
+    where a column is not called as its class. ``filter``: ``country = 'BE' and amount > 10``.
+    ``keys``: columns that pass through beside adjusted posteriors. ``on_error``: whether a row or a
+    file that is wrong ends the work, or is left out and counted.
+    """
+
+    path: Annotated[str, Field(min_length=1, max_length=LONGEST_PATH)]
+    columns: Annotated[dict[ClassName, ColumnName] | None, at_most(1000)] = None
+    label: ColumnName | None = None
+    group_by: Annotated[list[ColumnName], at_most(MOST_GROUP_COLUMNS)] = Field(default_factory=list)
+    filter: Annotated[str | None, Field(min_length=1, max_length=LONGEST_FILTER)] = None
+    keys: Annotated[list[ColumnName], at_most(MOST_KEYS)] = Field(default_factory=list)
+    on_error: Literal["fail", "skip"] = "fail"
+
+    def asked(self) -> Asked:
+        """The same for ``app.datasets``."""
+        columns = None if self.columns is None else dict(self.columns)
+        group_by, keys = tuple(self.group_by), tuple(self.keys)
+        return Asked(self.path, columns, self.label, group_by, self.filter, keys, self.on_error)
