@@ -11,12 +11,14 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from time import monotonic
+from time import monotonic, time
 from typing import Literal, get_args
 from uuid import uuid4
 
+from app import sessions
+from app.sessions import Session
 from app.settings import Settings
-from models_store.errors import Unavailable
+from models_store.errors import NotFound, Unavailable
 from models_store.records import KeyRecord
 from models_store.store import Store
 
@@ -130,7 +132,18 @@ class Gate:
             raise Misconfigured("set PRIORSHIFT_KEY_SECRET, or PRIORSHIFT_KEY_SECRET_FILE")
         return self._secret
 
-    def remembered(self, token: str | None) -> Caller | None:
+    def session(self, token: str) -> Session | None:
+        """A session for whom this key belongs to, None where none is needed; ``Unauthenticated``.
+
+        It opens what the key opens, and ends with it.
+        """
+        caller = self.caller(token)
+        if caller is ANYONE:
+            return None
+        holder = caller.key_id or self._file_holder()
+        return sessions.signed(self._signing(), holder, int(time()) + sessions.SECONDS)
+
+    def remembered(self, token: "Credential | None") -> Caller | None:
         """Who calls, if that was looked up just now; never waits."""
         known = self._remembered.get(_fingerprint(token))
         now = monotonic()
@@ -139,14 +152,14 @@ class Gate:
             return None
         return known[0]
 
-    def caller(self, token: str | None) -> Caller:
+    def caller(self, token: "Credential | None") -> Caller:
         """Who calls; ``Unauthenticated`` where the service has keys and this is none.
 
         While the database cannot be reached, whoever was let in lately is: to revoke a key takes
         the database too.
         """
         try:
-            found = self._known(token) if token is not None else None
+            found = self._holder(token) if token is not None else None
             if found is None and not self.closed():
                 found = ANYONE
         except Unavailable:
@@ -161,6 +174,8 @@ class Gate:
             self._remembered[_fingerprint(token)] = (found, monotonic())
         if found is None and token is None:
             raise Unauthenticated("this service needs a key: Authorization: Bearer KEY")
+        if found is None and isinstance(token, Session):
+            raise Unauthenticated("this session has ended: sign in again")
         if found is None:
             raise Unauthenticated("this key opens nothing: it is unknown, expired or revoked")
         return found
@@ -184,6 +199,38 @@ class Gate:
             self._keyed = (keyed, monotonic())
         return keyed
 
+    def _holder(self, credential: "Credential") -> Caller | None:
+        if isinstance(credential, Session):
+            return self._signed_in(credential)
+        return self._known(credential)
+
+    def _signed_in(self, session: Session) -> Caller | None:
+        if self._secret is None and self._admin is None:
+            return None
+        holder = sessions.holder_of(self._signing(), session, time())
+        if holder is None:
+            return None
+        if self._admin is not None and holder == self._file_holder():
+            return KEY_FILE
+        try:
+            with self._store.read() as unit:
+                record = unit.keys.get(holder)
+        except NotFound:
+            return None
+        return _caller(record) if record.opens(datetime.now(UTC)) else None
+
+    def _signing(self) -> bytes:
+        """What sessions are signed with: the secret, or where only a file has a key, that key."""
+        if self._secret is not None:
+            return self._secret
+        assert self._admin is not None
+        return self._admin.encode()
+
+    def _file_holder(self) -> str:
+        """What the key of the file is known by; another key in it ends its sessions."""
+        assert self._admin is not None
+        return f"file-{hashlib.sha256(self._admin.encode()).hexdigest()[:32]}"
+
     def _known(self, token: str) -> Caller | None:
         if self._admin is not None and hmac.compare_digest(token.encode(), self._admin.encode()):
             return KEY_FILE
@@ -196,8 +243,7 @@ class Gate:
         for record in candidates:
             if hmac.compare_digest(own, record.digest) and record.opens(now):
                 self._note(record, now)
-                models = None if record.models is None else frozenset(record.models)
-                return Caller(record.id, record.name, frozenset(record.scopes), models)
+                return _caller(record)
         return None
 
     def _note(self, record: KeyRecord, now: datetime) -> None:
@@ -207,7 +253,18 @@ class Gate:
             unit.keys.used(record.id, now)
 
 
-def _fingerprint(token: str | None) -> bytes:
+Credential = str | Session
+"""A key, or the session of a browser that signed in with one."""
+
+
+def _caller(record: KeyRecord) -> Caller:
+    models = None if record.models is None else frozenset(record.models)
+    return Caller(record.id, record.name, frozenset(record.scopes), models)
+
+
+def _fingerprint(token: Credential | None) -> bytes:
+    if isinstance(token, Session):
+        return hashlib.sha256(b"session " + token.text.encode()).digest()
     return b"" if token is None else hashlib.sha256(token.encode()).digest()
 
 

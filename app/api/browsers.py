@@ -25,7 +25,21 @@ HEADERS: Mapping[str, str] = {
 }
 """On every answer, where its handler did not say otherwise."""
 
+COOKIES = ("__Host-priorshift", "priorshift")
+"""Where a session is kept: over HTTPS, else over plain HTTP."""
+
 router = APIRouter(include_in_schema=False)
+
+
+def same_origin(request: Request) -> bool:
+    """Whether a page of this very service made the browser send this; a browser says so itself."""
+    fetched = request.headers.get("sec-fetch-site")
+    if fetched is not None and fetched != "same-origin":
+        return False
+    origin = request.headers.get("origin")
+    if origin is None:
+        return fetched is not None
+    return origin.partition("://")[2] == request.headers.get("host")
 
 
 def cors(origins: list[str], request_id: str) -> "partial[CORSMiddleware]":

@@ -1,6 +1,7 @@
 """Around every request: an id, headers, a line in the log; and a 500 for what nobody expected."""
 
 import re
+from collections.abc import Callable
 from http import HTTPMethod
 from time import perf_counter
 from uuid import uuid4
@@ -20,10 +21,16 @@ PROBES = ("/livez", "/readyz")
 """Asked every few seconds; they are told at debug level, unless they fail."""
 
 
-def install(app: FastAPI, origins: list[str], metrics: Metrics) -> None:
-    """Wrap what was added so far; pages of ``origins`` may read the answers."""
+def install(
+    app: FastAPI, origins: list[str], metrics: Metrics, pages: Callable[[ASGIApp], ASGIApp]
+) -> None:
+    """Wrap what was added so far; pages of ``origins`` may read the answers.
+
+    ``pages`` says in its own way what went wrong.
+    """
     app.add_middleware(Compression)
     app.add_middleware(LastResort)
+    app.add_middleware(pages)
     if origins:
         app.add_middleware(browsers.cors(origins, REQUEST_ID))
     app.add_middleware(Envelope, metrics=metrics)

@@ -129,8 +129,8 @@ def problem(
     headers: Mapping[str, str] | None = None,
     **extra: Any,
 ) -> JSONResponse:
-    """A problem document; the log gets its code."""
-    request.scope["problem"] = code
+    """A problem document; the log gets its code, a page its detail."""
+    request.scope["problem"], request.scope["detail"] = code, detail
     content = {
         "type": f"urn:priorshift:problem:{code}",
         "title": HTTPStatus(status).phrase,

@@ -4,13 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from anyio.to_thread import run_sync
 from fastapi import Request
-from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.access import Caller, Gate, Unauthenticated
+from app.access import Caller, Credential, Gate, Unauthenticated
+from app.api.browsers import COOKIES, same_origin
 from app.api.problems import problem
+from app.sessions import Session
 from models_store.errors import Unavailable
 
 MONITOR = "/v1/monitors/{monitor}"
@@ -20,6 +21,11 @@ RULES: Mapping[tuple[str, str], str | None] = {
     ("GET", "/livez"): OPEN,
     ("GET", "/readyz"): OPEN,
     ("GET", "/version"): OPEN,
+    ("GET", "/static/{release}/{file}"): OPEN,
+    ("GET", "/sign-in"): OPEN,
+    ("POST", "/sign-in"): OPEN,
+    ("POST", "/sign-out"): OPEN,
+    ("GET", "/"): "read",
     ("GET", "/metrics"): "read",
     ("GET", "/openapi.json"): "read",
     ("GET", "/docs"): "read",
@@ -126,8 +132,12 @@ class Door:
         rule = RULES[_method(scope), route.path]
         if rule is OPEN:
             return None
+        credential = _credential(request)
+        if isinstance(credential, Session) and not _safe(scope) and not same_origin(request):
+            detail = "a page of another origin may not write for who is signed in here"
+            return problem(request, 403, "forbidden", detail)
         try:
-            caller = await self._caller(_token(scope))
+            caller = await self._caller(credential)
         except Unauthenticated as error:
             headers = {"WWW-Authenticate": "Bearer"}
             return problem(request, 401, "unauthenticated", str(error), headers)
@@ -140,7 +150,7 @@ class Door:
             return problem(request, 404, "not-found", f"there is no model named {name[:80]}")
         return None
 
-    async def _caller(self, token: str | None) -> Caller:
+    async def _caller(self, token: Credential | None) -> Caller:
         known = self._gate.remembered(token)
         return known if known is not None else await run_sync(self._gate.caller, token)
 
@@ -167,10 +177,16 @@ def _other_method(request: Request, there: Iterable[str]) -> Response:
     return problem(request, 405, "method-not-allowed", detail, headers)
 
 
-def _token(scope: Scope) -> str | None:
-    """The key of an Authorization header; None without one, "" for any other scheme."""
-    header = Headers(scope=scope).get("authorization")
+def _safe(scope: Scope) -> bool:
+    """Whether it only reads."""
+    return scope["method"] in ("GET", "HEAD")
+
+
+def _credential(request: Request) -> Credential | None:
+    """The key of an Authorization header, "" for any other scheme; else a browser's session."""
+    header = request.headers.get("authorization")
     if header is None:
-        return None
+        found = (request.cookies.get(name) for name in COOKIES)
+        return next((Session(text) for text in found if text), None)
     scheme, _, token = header.partition(" ")
     return token.strip() if scheme.lower() == "bearer" and token.isascii() else ""

@@ -1,0 +1,97 @@
+"""The first page: every model, what it sees now, and whether that is news."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from app.api import present
+from app.api.context import (
+    Cursor,
+    StoreDep,
+    bad_cursor,
+    decode_cursor,
+    encode_cursor,
+    now,
+)
+from app.api.payload import only
+from app.api.requests import NAME
+from app.api.responses import ModelOut
+from app.api.trail import CallerDep
+from app.page import words
+from app.page.render import page
+from app.page.sparkline import Sparkline, sparkline
+from models_store.estimates import Filter
+from models_store.store import UnitOfWork
+
+MODELS = 20
+"""Models on a page."""
+LOOKED_AT = 24
+"""Estimates of each that are looked at,"""
+CELLS = 2_000
+"""unless that makes more shares than this."""
+SHOWN = 3
+"""Classes of each that are shown: those that moved most."""
+router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A model on the overview; ``content``: its last estimate, ``alarm``: its last shift."""
+
+    model: ModelOut
+    told: words.Told
+    content: Mapping[str, Any] | None
+    movers: Sequence[Mapping[str, Any]]
+    trend: Sparkline | None
+    alarm: Mapping[str, Any] | None
+    looked_at: int
+
+
+@router.get("/", dependencies=[only("cursor")])
+def overview(
+    request: Request, store: StoreDep, caller: CallerDep, cursor: Cursor = None
+) -> Response:
+    """Models by name."""
+    place = decode_cursor(cursor, 1)
+    if place is not None and re.fullmatch(NAME, place[0]) is None:
+        raise bad_cursor()
+    with store.read() as unit:
+        found = unit.models.list(place[0] if place else None, MODELS, caller.models)
+        models = [present.model(record, unit.aliases.of(record.name)) for record in found.items]
+        lines = [_line(unit, model) for model in models]
+    return page(
+        request, "overview.html", lines=lines, at=now(), next_cursor=encode_cursor(found.next)
+    )
+
+
+def _line(unit: UnitOfWork, model: ModelOut) -> Line:
+    limit = max(2, min(LOOKED_AT, CELLS // max(len(model.classes), 1)))
+    kept = unit.estimates.list(Filter(model=model.name), None, limit).items
+    contents = [record.content for record in kept]
+    last = contents[0] if contents else None
+    movers = words.moved(last["prevalence"])[:SHOWN] if last is not None else []
+    return Line(
+        model=model,
+        told=words.state(last),
+        content=last,
+        movers=movers,
+        trend=_trend(contents[::-1], movers[0]) if movers else None,
+        alarm=next((c for c in contents if c["shift"] and c["shift"]["detected"]), None),
+        looked_at=len(contents),
+    )
+
+
+def _trend(contents: Sequence[Mapping[str, Any]], mover: Mapping[str, Any]) -> Sparkline | None:
+    """Of the class that moved most, oldest estimate first."""
+    name = mover["class"]
+    rows = [next(r for r in c["prevalence"] if r["class"] == name) for c in contents]
+    shares = [row["estimate"] for row in rows]
+    ends = [
+        (share, share) if row["lower"] is None else (row["lower"], row["upper"])
+        for row, share in zip(rows, shares, strict=True)
+    ]
+    return sparkline(shares, ends, mover["source"])

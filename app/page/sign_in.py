@@ -1,0 +1,95 @@
+"""Signing in with a key, and out again."""
+
+import asyncio
+from urllib.parse import parse_qs
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Request
+from starlette.responses import RedirectResponse, Response
+
+from app import sessions
+from app.access import Unauthenticated
+from app.api.browsers import COOKIES, same_origin
+from app.api.context import GateDep
+from app.api.problems import Forbidden, TooLarge, TooSlow
+from app.page.render import page, root_of
+
+MOST_BYTES = 4096
+SECONDS = 10.0
+LONGEST_ADDRESS = 2000
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/sign-in")
+async def ask(request: Request) -> Response:
+    """The form."""
+    after = local(request.query_params.get("next", "/"))
+    return page(request, "sign_in.html", after=after, problem=None)
+
+
+@router.post("/sign-in")
+async def sign_in(request: Request, gate: GateDep) -> Response:
+    """A session for whoever knows a key."""
+    _require_own_page(request)
+    form = await _form(request)
+    after = local(form.get("next", "/"))
+    key = form.get("key", "").strip()
+    try:
+        if not key.isascii():
+            raise Unauthenticated("this key opens nothing: keys are plain letters and digits")
+        session = await run_sync(gate.session, key)
+    except Unauthenticated as error:
+        return page(request, "sign_in.html", 401, after=after, problem=str(error))
+    answer = RedirectResponse(root_of(request) + after, 303)
+    if session is not None:
+        _set(request, answer, session.text, sessions.SECONDS)
+    return answer
+
+
+@router.post("/sign-out")
+async def sign_out(request: Request) -> Response:
+    """Forget the session."""
+    _require_own_page(request)
+    answer = RedirectResponse(f"{root_of(request)}/sign-in", 303)
+    _set(request, answer, "", 0)
+    return answer
+
+
+def local(address: str) -> str:
+    """The address, if it is one of ours; else the first page."""
+    plain = address.isascii() and address.isprintable() and len(address) <= LONGEST_ADDRESS
+    if plain and address.startswith("/") and not address.startswith(("//", "/\\")):
+        return address
+    return "/"
+
+
+def _set(request: Request, answer: Response, text: str, seconds: int) -> None:
+    secure = request.url.scheme == "https"
+    answer.set_cookie(
+        COOKIES[0] if secure else COOKIES[1],
+        text,
+        max_age=seconds,
+        path="/",
+        secure=secure,
+        httponly=True,
+        samesite="strict",
+    )
+
+
+def _require_own_page(request: Request) -> None:
+    if not same_origin(request):
+        raise Forbidden("sign in and out on the pages of this service")
+
+
+async def _form(request: Request) -> dict[str, str]:
+    content = b""
+    try:
+        async with asyncio.timeout(SECONDS):
+            async for part in request.stream():
+                content += part
+                if len(content) > MOST_BYTES:
+                    raise TooLarge(f"the form is larger than {MOST_BYTES} bytes")
+    except TimeoutError:
+        raise TooSlow(f"the form did not arrive within {SECONDS:g} seconds") from None
+    fields = parse_qs(content.decode("latin-1"), max_num_fields=8)
+    return {name: values[0] for name, values in fields.items()}

@@ -1,0 +1,61 @@
+// Keeps what is marked data-refresh up to date, and says so to who cannot see it.
+"use strict";
+(() => {
+  const WAIT_AFTER_ERROR = 4;
+  let timer = null;
+
+  function parts(root) {
+    return [...root.querySelectorAll("[data-refresh]")];
+  }
+
+  function say(text) {
+    const note = document.querySelector("[data-fresh]");
+    if (note) note.textContent = text;
+  }
+
+  // Whoever is at work in a part, with a field or a selection, is left alone.
+  function busy(part) {
+    const at = document.activeElement;
+    return part.contains(at) && at.matches("input, select, textarea");
+  }
+
+  async function refresh() {
+    const mine = parts(document);
+    try {
+      const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
+      if (answer.redirected) return location.reload();
+      if (!answer.ok) throw new Error(`the service answers ${answer.status}`);
+      const fresh = parts(new DOMParser().parseFromString(await answer.text(), "text/html"));
+      mine.forEach((part, i) => {
+        if (!fresh[i] || busy(part)) return;
+        const focused = part.contains(document.activeElement) ? where(document.activeElement) : null;
+        part.replaceChildren(...document.adoptNode(fresh[i]).childNodes);
+        if (focused) part.querySelector(focused)?.focus();
+        window.dispatchEvent(new CustomEvent("priorshift:fresh", { detail: part }));
+      });
+      plan(1);
+    } catch (error) {
+      say(`Not refreshed: ${error.message}. Trying again.`);
+      plan(WAIT_AFTER_ERROR);
+    }
+  }
+
+  function where(element) {
+    const href = element.getAttribute("href");
+    return href ? `[href="${CSS.escape(href)}"]` : null;
+  }
+
+  function plan(slower) {
+    clearTimeout(timer);
+    const seconds = Math.min(...parts(document).map((part) => Number(part.dataset.refresh) || 15));
+    if (!document.hidden && Number.isFinite(seconds)) timer = setTimeout(refresh, 1000 * seconds * slower);
+  }
+
+  document.addEventListener("visibilitychange", () => {
+    clearTimeout(timer);
+    if (!document.hidden && parts(document).length) refresh();
+  });
+  // A form that chooses what is shown: no button needed where there are scripts.
+  document.addEventListener("change", (event) => event.target.closest("form[data-auto]")?.requestSubmit());
+  if (parts(document).length) plan(1);
+})();
