@@ -220,6 +220,7 @@ def _asked(given: EstimateIn, names: tuple[str, ...], refit: Refit | None) -> As
         interval=IntervalOptions(**given.interval.model_dump()),
         trace="trace" in given.include,
         posteriors="posteriors" in given.include,
+        histogram="histogram" in given.include,
         refit=refit,
     )
 
@@ -227,7 +228,7 @@ def _asked(given: EstimateIn, names: tuple[str, ...], refit: Refit | None) -> As
 def _with_arrays(
     shown: EstimateOut, result: Estimate, names: tuple[str, ...], like: Any
 ) -> dict[str, Any]:
-    """The answer with the arrays that were included, which are not kept."""
+    """The answer with the arrays that were included, whether or not they are kept."""
     content = present.body(shown)
     arrays: dict[str, Floats | None] = {
         "trace": result.trace,

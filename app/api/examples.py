@@ -87,6 +87,7 @@ BODIES: Mapping[tuple[str, str], Examples] = {
         },
         "Counts of predictions": {"predicted_counts": {"legit": 970, "fraud": 30}},
         "EM with its trace": {"posteriors": ROWS, "method": "em", "include": ["trace"]},
+        "with counted scores": {"posteriors": ROWS, "include": ["histogram"]},
     },
     ("POST", f"{VERSION}/posteriors"): {
         "To the estimate of these rows": {"posteriors": ROWS},

@@ -28,7 +28,11 @@ from app.estimation import (
     availability,
 )
 from app.estimation.evaluate import PosteriorQuality, SharesError
+from app.estimation.histogram import BINS, Histogram
 from models_store.records import AliasRecord, ModelRecord, VersionRecord
+
+MOST_TRACE = 2_000
+"""Numbers of a trace that is kept with its estimate."""
 
 
 def by_class(names: Sequence[str], values: Floats) -> dict[str, float]:
@@ -219,6 +223,17 @@ def parameters(record: VersionRecord, trained: Trained, fitted: Linear) -> out.P
     )
 
 
+def histogram(names: Sequence[str], value: Histogram | None) -> out.HistogramOut | None:
+    """Counted scores."""
+    if value is None:
+        return None
+    before, after = (
+        {name: counts.tolist() for name, counts in zip(names, part, strict=True)}
+        for part in (value.before, value.after)
+    )
+    return out.HistogramOut(bins=BINS, before=before, after=after)
+
+
 def rows(names: Sequence[str], values: Floats, like: Any) -> Any:
     """An array in the form that the request's posteriors had: rows, or lists by class."""
     if isinstance(like, dict):
@@ -397,13 +412,20 @@ def estimate(
         fit=fit(result.fit),
         diagnostics=diagnostics(names, result.diagnostics),
         warnings=warnings(result.warnings),
+        trace=_short(result.trace),
+        histogram=histogram(names, result.histogram),
     )
+
+
+def _short(trace: Floats | None) -> list[list[float]] | None:
+    """A trace that is short enough to be kept."""
+    return None if trace is None or trace.size > MOST_TRACE else trace.tolist()
 
 
 def body(value: out.Out) -> dict[str, Any]:
     """JSON-ready content, without the parts that were not asked for."""
     content = value.model_dump(mode="json", by_alias=True)
-    for optional in ("posteriors", "trace", "weighted_precision", "monitor"):
+    for optional in ("posteriors", "trace", "weighted_precision", "histogram", "monitor"):
         if content.get(optional, 0) is None:
             del content[optional]
     return content

@@ -340,7 +340,7 @@ class EstimateIn(LabelledBatchIn):
     shift: ShiftIn = ShiftIn()
     observed_at: Timestamp | None = None
     segment: Annotated[dict[SegmentKey, SegmentValue], at_most(16)] = Field(default_factory=dict)
-    include: Annotated[list[Literal["posteriors", "trace"]], at_most(2)] = Field(
+    include: Annotated[list[Literal["posteriors", "trace", "histogram"]], at_most(3)] = Field(
         default_factory=list
     )
 

@@ -336,9 +336,18 @@ class FitOut(Out):
     replicates: int
 
 
-class EstimateOut(Out):
-    """What one batch said. ``posteriors`` and ``trace`` come when included, and are not kept.
+class HistogramOut(Out):
+    """Rows by class and score, before and after adjusting, in bins of equal width from 0 to 1."""
 
+    bins: int
+    before: dict[str, list[float]]
+    after: dict[str, list[float]]
+
+
+class EstimateOut(Out):
+    """What one batch said. ``posteriors``, ``trace`` and ``histogram`` come when included.
+
+    A histogram is kept, a trace of up to 2,000 numbers too; posteriors are not.
     ``monitor``: whose window the batch was.
     """
 
@@ -364,6 +373,7 @@ class EstimateOut(Out):
     trace: Matrix | None = None
     weighted_precision: list[float] | None = None
     monitor: str | None = None
+    histogram: HistogramOut | None = None
 
 
 class GroupOut(Out):

@@ -9,6 +9,7 @@ from app.core.prevalence.matching.fit import Fit
 from app.core.prevalence.shift import ShiftTest
 from app.core.warnings import Warning
 from app.estimation.choice import Method
+from app.estimation.histogram import Histogram
 
 IntervalMethod = Literal["likelihood", "wald", "profile", "bootstrap", "exact-binomial", "credible"]
 
@@ -105,8 +106,9 @@ class Estimate:
 
     ``labelled``: rows of known class. ``counted``: NaN for a class that no output is named after.
     ``source``: the source priors on the scale of the method. ``weighted_precision``: of em-stop,
-    per step of the trace. ``unknown``: of soft estimates, whose prevalence sums to one without it.
-    ``fit``: whether prior shift is a believable explanation of the batch.
+    per step of the trace. ``histogram``: of the scores, where that was asked for. ``unknown``: of
+    soft estimates, whose prevalence sums to one without it. ``fit``: whether prior shift is a
+    believable explanation of the batch.
     """
 
     method: Method
@@ -127,6 +129,7 @@ class Estimate:
     posteriors: Floats | None = None
     unknown: UnknownShare | None = None
     fit: Fit | None = None
+    histogram: Histogram | None = None
 
 
 @dataclass(frozen=True)

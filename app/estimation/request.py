@@ -120,6 +120,7 @@ class Request:
     interval: IntervalOptions | None = None
     trace: bool = False
     posteriors: bool = False
+    histogram: bool = False
     only_if_shifted: bool = False
     refit: Refit | None = None
     soft: bool = False

@@ -27,6 +27,7 @@ from app.estimation.answers import (
 )
 from app.estimation.choice import choose
 from app.estimation.evidence import Evidence
+from app.estimation.histogram import Histogram, histogram
 from app.estimation.request import Batch, FeatureBatch, PosteriorBatch, Request
 from app.estimation.rows import SourceRows
 from app.estimation.solve import Solution, solve
@@ -55,6 +56,10 @@ def estimate(
     if request.trace and solution.trace is None:
         message = f"{method} does not iterate from the source priors; em has a trace"
         evidence.warn("no-trace", message)
+    adjusted = None
+    if request.posteriors or request.histogram:
+        adjusted = evidence.adjusted(source, p)
+    counted = _histogram(evidence, adjusted) if request.histogram else None
     spread = None
     if request.interval is not None:
         spread = interval(evidence, method, solution, request.interval)
@@ -71,13 +76,22 @@ def estimate(
         shift=shift,
         diagnostics=solution.diagnostics,
         labelled=evidence.labelled,
-        posteriors=evidence.adjusted(source, p) if request.posteriors else None,
+        posteriors=adjusted if request.posteriors else None,
         trace=solution.trace if request.trace else None,
         weighted_precision=solution.weighted_precision if request.trace else None,
         unknown=_unknown(solution, spread),
         fit=fit,
+        histogram=counted,
         warnings=evidence.said,
     )
+
+
+def _histogram(evidence: Evidence, adjusted: Floats | None) -> Histogram | None:
+    found = histogram(evidence.batch, adjusted)
+    if isinstance(found, Histogram):
+        return found
+    evidence.warn(found.code, found.message)
+    return None
 
 
 def _unknown(solution: Solution, spread: IntervalAnswer | None) -> UnknownShare | None:

@@ -171,7 +171,9 @@ class TestCreate:
         assert answer.json()["id"] is None
         assert client.get("/v1/estimates").json()["items"] == []
 
-    def test_arrays_are_answered_and_not_kept(self, client: httpx.Client) -> None:
+    def test_posteriors_are_answered_and_not_kept_a_short_trace_is(
+        self, client: httpx.Client
+    ) -> None:
         address = register(client, "cards", COUNTED)
         answer = client.post(
             f"{address}/estimates",
@@ -179,7 +181,41 @@ class TestCreate:
         )
         assert {"trace", "posteriors"} < set(answer.json())
         kept = client.get(answer.headers["location"]).json()
-        assert not {"trace", "posteriors"} & set(kept)
+        assert "posteriors" not in kept
+        assert kept["trace"] == answer.json()["trace"]
+
+    def test_a_long_trace_is_not_kept(self, client: httpx.Client) -> None:
+        address = register(client, "cards", COUNTED)
+        content = {
+            "posteriors": [[0.899, 0.101], [0.9005, 0.0995]],
+            "method": "em",
+            "options": {"tolerance": 1e-15, "max_iterations": 1500},
+            "include": ["trace"],
+        }
+        answer = client.post(f"{address}/estimates", json=content)
+        assert len(answer.json()["trace"]) > 1000
+        assert "trace" not in client.get(answer.headers["location"]).json()
+
+    def test_scores_are_counted_before_and_after(self, client: httpx.Client) -> None:
+        address = register(client, "cards", COUNTED)
+        rows = [[0.97, 0.03], [0.21, 0.79], [0.0, 1.0], [0.96, 0.04]]
+        content = {"posteriors": rows, "include": ["histogram", "posteriors"]}
+        answer = client.post(f"{address}/estimates", json=content)
+        shown = answer.json()["histogram"]
+        assert shown["bins"] == 20
+        for part, given in (("before", rows), ("after", answer.json()["posteriors"])):
+            for k, name in enumerate(CLASSES):
+                column = [row[k] for row in given]
+                expected, _ = np.histogram(column, bins=20, range=(0, 1))
+                assert shown[part][name] == expected.tolist()
+        assert client.get(answer.headers["location"]).json()["histogram"] == shown
+
+    def test_predictions_have_no_scores_to_count(self, client: httpx.Client) -> None:
+        address = register(client, "cards", COUNTED)
+        content = {"predicted_counts": {"legit": 9, "fraud": 1}, "include": ["histogram"]}
+        shown = client.post(f"{address}/estimates", json=content).json()
+        assert "histogram" not in shown
+        assert "no-histogram" in [warning["code"] for warning in shown["warnings"]]
 
     def test_columns_in_another_order(self, client: httpx.Client) -> None:
         address = register(client, "cards", COUNTED)

@@ -27,7 +27,7 @@ def estimate(
     segment: Mapping[str, str] | None = None,
     observed_at: datetime | str | None = None,
     labels: Iterable[str | None] | None = None,
-    include: Sequence[Literal["posteriors", "trace"]] | None = None,
+    include: Sequence[Literal["posteriors", "trace", "histogram"]] | None = None,
     columns: Iterable[str] | None = None,
     keep: bool = True,
     idempotency_key: str | None = None,
