@@ -33,8 +33,8 @@ from app.logs import log
 from app.metrics import Metrics
 from app.monitoring import alerts, monitors, observations, series, shapes
 from app.monitoring.closing import Closer
-from app.page import assets, overview, sign_in
 from app.page.errors import Pages
+from app.page.site import PAGES
 from app.release import RELEASE
 from app.settings import Settings
 from app.tasks import Runner
@@ -103,8 +103,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     # Routes are tried in this order: first what is asked every second.
     resources = (health, estimates, batches, models, versions, parameters, evaluations)
     watching = (observations, monitors, series, alerts)
-    pages = (overview, sign_in, assets)
-    for module in (*resources, *watching, adaptations, keys, webhooks, browsers, *pages):
+    for module in (*resources, *watching, adaptations, keys, webhooks, browsers, *PAGES):
         app.include_router(module.router)
         routes.extend(module.router.routes)
     app.add_middleware(rules.Door, routes=rules.check(routes), gate=gate)

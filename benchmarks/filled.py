@@ -85,7 +85,7 @@ def _register(client: httpx.Client, world: World, rng: np.random.Generator) -> N
     labels, posteriors = world.draw(rng, 4000, world.priors, heat=1.15)
     validation = {
         "labels": [world.classes[k] for k in labels],
-        "posteriors": posteriors.round(6).tolist(),
+        "posteriors": posteriors.round(9).tolist(),
         "columns": world.classes,
     }
     source = {"validation": validation, "metadata": {"commit": "4e1c0ffee"}}
@@ -97,7 +97,7 @@ def _register(client: httpx.Client, world: World, rng: np.random.Generator) -> N
 def _batch(client: httpx.Client, world: World, rng: np.random.Generator, hour: int) -> str:
     late = max(0.0, (hour - 14) / (HOURS - 15))
     content = {
-        "posteriors": batch(world, rng, late, 1500).round(6).tolist(),
+        "posteriors": batch(world, rng, late, 1500).round(9).tolist(),
         "columns": world.classes,
         "method": "em",
         "observed_at": (START + timedelta(hours=hour)).isoformat(),

@@ -5,7 +5,8 @@ from math import floor, isfinite, log10
 from typing import Any
 
 NONE = "–"
-SMALLEST_CHANCE = 1e-9
+SMALLEST_CHANCE = 1e-6
+SMALLEST_P = 1e-12
 
 
 def percent(share: float | None) -> str:
@@ -29,7 +30,7 @@ def between(lower: float | None, upper: float | None) -> str:
 def chance(p_value: float) -> str:
     """A p-value as a number of batches: ``2 of 10,000 batches``."""
     if p_value < SMALLEST_CHANCE:
-        return "fewer than 1 of 1,000,000,000 batches"
+        return "fewer than 1 of 1,000,000 batches"
     # The smallest power of ten that leaves one digit; two where there are few batches anyway.
     of = 10 ** max(2, -floor(log10(p_value)))
     count = round(p_value * of)
@@ -40,8 +41,8 @@ def p_value(value: float | None) -> str:
     """A p-value with two digits."""
     if value is None:
         return NONE
-    if value < SMALLEST_CHANCE:
-        return "< 1e-9"
+    if value < SMALLEST_P:
+        return "< 1e-12"
     return f"{value:.2g}" if value >= 0.001 else f"{value:.1e}"
 
 
