@@ -148,7 +148,7 @@ def _count_like(share: float, effective: float, limit: float) -> tuple[float, fl
     """
     ends = []
     for start in (np.exp(-1.0 - limit / (2 * effective)), 1.0 + limit / (2 * effective) + 1.0):
-        x = float(start)
+        x = max(float(start), 1e-300)
         for _ in range(50):
             x = max(x - (x - 1 - np.log(x) - limit / (2 * effective)) / (1 - 1 / x), 1e-300)
         ends.append(min(share * x, 1.0))

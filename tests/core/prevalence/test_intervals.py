@@ -151,6 +151,16 @@ class TestInvariances:
 
 
 class TestDegenerate:
+    def test_many_classes_and_few_rows_say_next_to_nothing(self) -> None:
+        """Some variances are so large that a count of their size is hardly one at all."""
+        rows = np.random.default_rng(0).dirichlet(np.full(400, 0.05), 30)
+        likelihood = Likelihood.of(rows, np.full(400, 1 / 400))
+        top = mle(likelihood)
+        found = likelihood_intervals(likelihood, top)
+        assert (found.lower >= 0).all()
+        assert (found.lower <= top.prevalence).all()
+        assert (found.upper >= top.prevalence).all()
+
     def test_one_class(self) -> None:
         found = intervals(np.ones((4, 1)), np.ones(1))
         assert (found.lower[0], found.upper[0]) == (1, 1)
