@@ -1,5 +1,6 @@
 """A service with something to look at: two classifiers, a day of batches each, and a drift."""
 
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,6 +12,11 @@ from scipy.special import softmax
 
 START = datetime(2026, 1, 30, tzinfo=UTC)
 HOURS = 24
+WATCHED = 36
+"""Hours of a monitor,"""
+ROWS = 600
+"""and rows in each."""
+PATIENCE_SECONDS = 60.0
 COUNTRIES = ("BE", "NL")
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -61,6 +67,7 @@ def fill(client: httpx.Client) -> dict[str, str]:
         _register(client, world, rng)
         for hour in range(HOURS):
             last[world.name] = _batch(client, world, rng, hour)
+    _watch(client)
     _post(client, "/v1/models", {"name": "churn", "classes": ["stays", "leaves"]})
     counted = {
         "class_counts": {"spam": 400, "ham": 600},
@@ -107,6 +114,33 @@ def _batch(client: httpx.Client, world: World, rng: np.random.Generator, hour: i
     address = f"/v1/models/{world.name}/versions/1/estimates"
     estimate: str = _post(client, address, content)["id"]
     return estimate
+
+
+def _watch(client: httpx.Client) -> None:
+    """Two monitors: one by country, in one of which fraud rises; one that waits for its rows."""
+    rng = np.random.default_rng(7)
+    alert = {"false_alarms": 1, "per": "P30D"}
+    monitor = {"model": "cards", "window": {"duration": "PT1H"}, "segment_by": "country"}
+    about = {"description": "payments by the hour and country", "alert": alert}
+    _post(client, "/v1/monitors", {"name": "payments", **monitor, **about})
+    quiet = {"name": "refunds", "model": "cards", "window": {"rows": 1000}, "alert": alert}
+    _post(client, "/v1/monitors", quiet)
+    for hour in range(WATCHED):
+        for country in COUNTRIES:
+            late = max(0.0, (hour - 24) / 5) if country == COUNTRIES[0] else 0.0
+            content = {
+                "posteriors": batch(CARDS, rng, late, ROWS).round(9).tolist(),
+                "columns": CARDS.classes,
+                "observed_at": (START + timedelta(hours=hour, minutes=20)).isoformat(),
+                "segment": {"country": country},
+            }
+            _post(client, "/v1/monitors/payments/observations", content)
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    # The last of each country stays open: later rows of its hour may come.
+    wanted = len(COUNTRIES) * (WATCHED - 1)
+    while client.get("/v1/monitors/payments/series").json()["count"] < wanted:
+        assert time.monotonic() < deadline, "the windows did not close"
+        time.sleep(0.05)
 
 
 def _post(client: httpx.Client, address: str, content: dict[str, Any]) -> dict[str, Any]:

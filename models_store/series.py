@@ -79,8 +79,20 @@ class Series:
         if until is not None:
             statement = statement.where(c.start < until)
         found = self._connection.execute(statement.order_by(c.start)).yield_per(FETCHED).scalars()
-        table = np.frombuffer(b"".join(found), np.float64).reshape(-1, SCALARS + 4 * classes)
-        start, end, size = table[:, :3].astype(np.int64).T
-        version, p_value, level, detected = table[:, 3:SCALARS].T
-        shares = table[:, SCALARS:].reshape(-1, classes, 4)
-        return Columns(segment, start, end, size, version, p_value, level, detected, shares)
+        return _unpacked(segment, b"".join(found), classes)
+
+    def newest(self, stream_id: int, segment: str, classes: int, most: int) -> Columns:
+        """The newest ``most`` closed windows of a stream."""
+        c = windows.c
+        statement = sa.select(c.said).where(c.stream_id == stream_id, c.said.is_not(None))
+        statement = statement.order_by(c.start.desc()).limit(most)
+        found = self._connection.execute(statement).scalars().all()
+        return _unpacked(segment, b"".join(reversed(found)), classes)
+
+
+def _unpacked(segment: str, said: bytes, classes: int) -> Columns:
+    table = np.frombuffer(said, np.float64).reshape(-1, SCALARS + 4 * classes)
+    start, end, size = table[:, :3].astype(np.int64).T
+    version, p_value, level, detected = table[:, 3:SCALARS].T
+    shares = table[:, SCALARS:].reshape(-1, classes, 4)
+    return Columns(segment, start, end, size, version, p_value, level, detected, shares)

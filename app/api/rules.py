@@ -26,6 +26,7 @@ RULES: Mapping[tuple[str, str], str | None] = {
     ("POST", "/sign-in"): OPEN,
     ("POST", "/sign-out"): OPEN,
     ("GET", "/"): "read",
+    ("GET", "/monitors/{monitor}"): "read",
     ("GET", "/models/{name}"): "read",
     ("GET", "/models/{name}/versions/{version}"): "read",
     ("GET", "/estimates/{id}"): "read",

@@ -76,7 +76,7 @@ def create_monitor(payload: Body, store: StoreDep, once: OnceDep, caller: Caller
     def work(unit: UnitOfWork) -> tuple[int, Response]:
         model = unit.models.get(given.model)
         record = unit.monitors.add(uuid4().hex, given.name, model.id, content, now())
-        shown = _monitor(unit, record, source)
+        shown = described(unit, record, source)
         return model.id, answer(shown, 201, {"Location": f"/v1/monitors/{record.name}"})
 
     return once.commit(work)
@@ -103,7 +103,7 @@ def list_monitors(
             unit.models.get(model)
         after = None if place is None else place[0]
         page = unit.monitors.list(after, limit, model, caller.models)
-        items = [_monitor(unit, record, None) for record in page.items]
+        items = [described(unit, record, None) for record in page.items]
     return answer(MonitorPage(items=items, next_cursor=encode_cursor(page.next)))
 
 
@@ -121,7 +121,7 @@ def get_monitor(monitor: MonitorName, store: StoreDep, caller: CallerDep) -> Res
     except NotFound:
         source = None
     with store.read() as unit:
-        return answer(_monitor(unit, record, source))
+        return answer(described(unit, record, source))
 
 
 @router.patch(
@@ -144,7 +144,7 @@ def change_monitor(
             content["description"] = given.description
         record = unit.monitors.change(monitor, content, now())
         trail.note(unit)
-        return answer(_monitor(unit, record, None))
+        return answer(described(unit, record, None))
 
 
 @router.delete(
@@ -207,7 +207,8 @@ def _require_method(source: SourceModel, method: str) -> None:
         raise MethodUnavailable(method, lacking)
 
 
-def _monitor(unit: UnitOfWork, record: MonitorRecord, source: SourceModel | None) -> MonitorOut:
+def described(unit: UnitOfWork, record: MonitorRecord, source: SourceModel | None) -> MonitorOut:
+    """A monitor; with the ``source`` of its version, what to say of its budget too."""
     content, segments = record.content, unit.windows.count(record.id)
     alert, notes = _alert(unit, record, segments, source)
     return MonitorOut(

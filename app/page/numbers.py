@@ -64,3 +64,12 @@ def moment(value: str | datetime | None) -> str:
     if isinstance(value, str):
         value = datetime.fromisoformat(value)
     return f"{value:%Y-%m-%d %H:%M}"
+
+
+def span(seconds: float) -> str:
+    """A length of time in its largest unit that divides it: ``1 hour``, ``30 days``."""
+    for length, unit in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
+        count, rest = divmod(seconds, length)
+        if count and not rest:
+            return f"{int(count)} {unit}{'s' if count > 1 else ''}"
+    return f"{seconds:g} seconds"

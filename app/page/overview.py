@@ -24,6 +24,7 @@ from app.api.trail import CallerDep
 from app.page import words
 from app.page.render import page
 from app.page.sparkline import Sparkline, sparkline
+from app.page.watching import watches
 from models_store.estimates import Filter
 from models_store.store import UnitOfWork
 
@@ -63,8 +64,15 @@ def overview(
         found = unit.models.list(place[0] if place else None, MODELS, caller.models)
         models = [present.model(record, unit.aliases.of(record.name)) for record in found.items]
         lines = [_line(unit, model) for model in models]
+        watched, more_watched = watches(unit, caller) if place is None else ([], False)
     return page(
-        request, "overview.html", lines=lines, at=now(), next_cursor=encode_cursor(found.next)
+        request,
+        "overview.html",
+        lines=lines,
+        watched=watched,
+        more_watched=more_watched,
+        at=now(),
+        next_cursor=encode_cursor(found.next),
     )
 
 

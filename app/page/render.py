@@ -9,6 +9,7 @@ from starlette.responses import HTMLResponse
 
 from app.access import ANYONE
 from app.api.browsers import COOKIES, POLICY
+from app.monitoring.spec import duration
 from app.page import assets, numbers
 from app.release import RELEASE
 
@@ -39,6 +40,7 @@ environment.filters.update(
     number=numbers.number,
     p_value=numbers.p_value,
     moment=numbers.moment,
+    span=lambda text: numbers.span(duration(text)),
 )
 environment.globals.update(between=numbers.between, release=RELEASE)
 

@@ -1,67 +1,115 @@
-"""What a chart over time is drawn from: one class, its interval and its test, in columns."""
+"""What a chart over time is drawn from: shares of classes, sizes and tests, in columns."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from typing import Any
+
+import numpy as np
+
+from app.core.prevalence.arrays import Floats
+from models_store.series import Columns
+
+ROWS = 200
+"""Points of a table; a chart shows them all."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A class over time. ``source``: of each point, as versions may follow each other."""
+
+    name: str
+    estimate: list[float | None]
+    lower: list[float | None]
+    upper: list[float | None]
+    source: list[float | None]
 
 
 @dataclass(frozen=True)
 class Series:
-    """Columns of equal length, oldest first, of one class.
+    """Columns of equal length, oldest first; None where a point says nothing.
 
-    ``id``: the estimate behind a point. ``source``: of each point, as versions may follow each
-    other.
+    ``level``: what a p-value is detected below; ``id``: the estimate behind a point; ``alarms``:
+    when alerts were opened.
     """
 
-    class_name: str
-    time: list[str] = field(default_factory=list)
-    estimate: list[float] = field(default_factory=list)
-    lower: list[float | None] = field(default_factory=list)
-    upper: list[float | None] = field(default_factory=list)
-    source: list[float] = field(default_factory=list)
-    p_value: list[float | None] = field(default_factory=list)
-    significance: list[float | None] = field(default_factory=list)
-    detected: list[bool] = field(default_factory=list)
-    size: list[int] = field(default_factory=list)
+    time: list[str]
+    size: list[int]
+    p_value: list[float | None]
+    level: list[float | None]
+    detected: list[bool | None]
+    lines: list[Line]
     id: list[str | None] = field(default_factory=list)
+    alarms: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.time)
 
-    def rows(self) -> list[Mapping[str, Any]]:
-        """The points, newest first, for a table."""
-        columns = {k: v for k, v in vars(self).items() if k != "class_name"}
-        return [
-            {name: column[i] for name, column in columns.items()}
-            for i in reversed(range(len(self)))
-        ]
+    def rows(self) -> list[dict[str, Any]]:
+        """The newest points for a table, newest first."""
+        newest = range(len(self) - 1, max(len(self) - ROWS, 0) - 1, -1)
+        return [self._row(i) for i in newest]
+
+    def _row(self, i: int) -> dict[str, Any]:
+        parts = ("estimate", "lower", "upper", "source")
+        return {
+            "time": self.time[i],
+            "size": self.size[i],
+            "p_value": self.p_value[i],
+            "detected": self.detected[i],
+            "id": self.id[i] if self.id else None,
+            "shares": [{part: getattr(line, part)[i] for part in parts} for line in self.lines],
+        }
 
     def content(self) -> dict[str, Any]:
         """For the chart."""
         return asdict(self)
 
 
-def of_estimates(contents: Iterable[Mapping[str, Any]], name: str) -> Series:
-    """Of kept estimates, oldest first; those whose model lacks the class are left out."""
-    series = Series(name)
-    for content in contents:
-        row = next((r for r in content["prevalence"] if r["class"] == name), None)
-        if row is None:
-            continue
-        shift = content["shift"] or {}
-        series.time.append(content["observed_at"] or content["created_at"])
-        series.estimate.append(row["estimate"])
-        series.lower.append(row["lower"])
-        series.upper.append(row["upper"])
-        series.source.append(row["source"])
-        series.p_value.append(shift.get("p_value"))
-        series.significance.append(shift.get("significance"))
-        series.detected.append(bool(shift.get("detected")))
-        series.size.append(content["size"])
-        series.id.append(content["id"])
-    return series
+def of_estimates(contents: Sequence[Mapping[str, Any]], shown: Sequence[str]) -> Series:
+    """Of kept estimates of one model, oldest first."""
+    shifts = [content["shift"] or {} for content in contents]
+    return Series(
+        time=[content["observed_at"] or content["created_at"] for content in contents],
+        size=[content["size"] for content in contents],
+        p_value=[shift.get("p_value") for shift in shifts],
+        level=[shift.get("significance") for shift in shifts],
+        detected=[shift.get("detected") for shift in shifts],
+        lines=[_line(contents, name) for name in shown],
+        id=[content["id"] for content in contents],
+    )
+
+
+def of_windows(
+    columns: Columns, classes: Sequence[str], shown: Sequence[str], alarms: Sequence[str] = ()
+) -> Series:
+    """Of the windows of a stream."""
+    detected = _numbers(columns.detected)
+    return Series(
+        time=[datetime.fromtimestamp(t / 1e6, UTC).isoformat() for t in columns.start.tolist()],
+        size=columns.size.tolist(),
+        p_value=_numbers(columns.p_value),
+        level=_numbers(columns.level),
+        detected=[None if value is None else bool(value) for value in detected],
+        lines=[_part(columns.shares[:, classes.index(name)], name) for name in shown],
+        alarms=list(alarms),
+    )
 
 
 def segments_of(contents: Sequence[Mapping[str, Any]]) -> list[str]:
     """The segments that occur, as ``key=value``."""
     return sorted({f"{key}={value}" for c in contents for key, value in c["segment"].items()})
+
+
+def _line(contents: Sequence[Mapping[str, Any]], name: str) -> Line:
+    rows = [next(row for row in c["prevalence"] if row["class"] == name) for c in contents]
+    parts = ("estimate", "lower", "upper", "source")
+    return Line(name, *([row[part] for row in rows] for part in parts))
+
+
+def _part(shares: Floats, name: str) -> Line:
+    return Line(name, *(_numbers(shares[:, j]) for j in range(4)))
+
+
+def _numbers(values: Floats) -> list[float | None]:
+    return [None if np.isnan(value) else value for value in values.tolist()]

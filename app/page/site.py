@@ -1,5 +1,5 @@
 """Every page there is."""
 
-from app.page import assets, estimates, models, overview, sign_in, trial, versions
+from app.page import assets, estimates, models, monitors, overview, sign_in, trial, versions
 
-PAGES = (overview, models, versions, estimates, trial, sign_in, assets)
+PAGES = (overview, monitors, models, versions, estimates, trial, sign_in, assets)

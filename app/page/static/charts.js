@@ -116,21 +116,28 @@ const PriorshiftCharts = (() => {
 
   function series(data, c) {
     const x = data.time.map((time) => Date.parse(time));
-    const top = above([...data.upper, ...data.estimate, ...data.source]);
+    const every = x.map((_, i) => i);
+    const at = (column, which) => which.map((i) => column[i]);
+    const top = above(data.lines.flatMap((line) => [...line.upper, ...line.estimate, ...line.source]));
     const main = figure(c, 300, { x_axis_type: "datetime", y_range: [0, top] });
     main.yaxes[0].formatter = percent();
-    const held = x.map((_, i) => i).filter((i) => data.lower[i] !== null);
-    const at = (column, which) => which.map((i) => column[i]);
-    if (held.length) {
-      main.varea({ x: at(x, held), y1: at(data.lower, held), y2: at(data.upper, held), fill_color: c.blue, fill_alpha: 0.2 });
-    }
-    main.line({ x, y: data.source, line_color: c.grey, line_width: 2, line_dash: "dashed" });
-    main.line({ x, y: data.estimate, line_color: c.blue, line_width: 2.5 });
-    const alarms = x.map((_, i) => i).filter((i) => data.detected[i]);
-    main.scatter({ x, y: data.estimate, size: 5, fill_color: c.blue, line_color: c.blue });
-    main.scatter({ x: at(x, alarms), y: at(data.estimate, alarms), marker: "triangle", size: 12, fill_color: c.orange, line_color: c.card });
+    const alarms = every.filter((i) => data.detected[i]);
+    data.lines.forEach((line, k) => {
+      const color = c[HUES[k % HUES.length]];
+      const said = every.filter((i) => line.estimate[i] !== null);
+      const held = said.filter((i) => line.lower[i] !== null);
+      main.varea({ x: at(x, held), y1: at(line.lower, held), y2: at(line.upper, held), fill_color: color, fill_alpha: 0.18 });
+      main.line({ x: at(x, said), y: at(line.source, said), line_color: data.lines.length > 1 ? color : c.grey, line_width: 1.5, line_dash: "dashed" });
+      main.line({ x: at(x, said), y: at(line.estimate, said), line_color: color, line_width: 2.5 });
+      if (said.length <= 120) main.scatter({ x: at(x, said), y: at(line.estimate, said), marker: MARKS[k % MARKS.length], size: 5, fill_color: color, line_color: color });
+    });
+    const [first] = data.lines;
+    const marked = alarms.filter((i) => first.estimate[i] !== null);
+    main.scatter({ x: at(x, marked), y: at(first.estimate, marked), marker: "triangle", size: 12, fill_color: c.orange, line_color: c.card });
+    const opened = data.alarms.map((time) => Date.parse(time)).filter((time) => time >= x[0] && time <= x[x.length - 1]);
+    main.scatter({ x: opened, y: opened.map(() => 0.97 * top), marker: "inverted_triangle", size: 12, fill_color: c.pink, line_color: c.card });
     const children = [main];
-    const tested = x.map((_, i) => i).filter((i) => data.p_value[i] !== null);
+    const tested = every.filter((i) => data.p_value[i] !== null);
     if (tested.length) {
       const smallest = 1e-12;
       const tests = figure(c, 120, { x_axis_type: "datetime", y_axis_type: "log", x_range: main.x_range, y_range: [smallest, 2] });
@@ -138,7 +145,7 @@ const PriorshiftCharts = (() => {
       tests.yaxes[0].ticker = new Bokeh.FixedTicker({ ticks: [1e-12, 1e-8, 1e-4, 1] });
       tests.ygrids[0].ticker = tests.yaxes[0].ticker;
       tests.scatter({ x: at(x, tested), y: at(data.p_value, tested).map((p) => Math.max(p, smallest)), size: 5, fill_color: c.grey, line_color: c.grey });
-      tests.line({ x: at(x, tested), y: at(data.significance, tested), line_color: c.orange, line_width: 1.5, line_dash: "dotted" });
+      tests.line({ x: at(x, tested), y: at(data.level, tested), line_color: c.orange, line_width: 1.5, line_dash: "dotted" });
       children.push(tests);
     }
     const sizes = figure(c, 90, { x_axis_type: "datetime", x_range: main.x_range, y_range: [0, above(data.size)] });
@@ -234,7 +241,7 @@ const PriorshiftCharts = (() => {
     try {
       const colours = theme();
       const plot = KINDS[kind](data, colours);
-      const names = kind === "trace" ? Object.keys(data.lines) : [];
+      const names = kind === "trace" ? Object.keys(data.lines) : kind === "series" ? data.lines.map((line) => line.name) : [];
       element.replaceChildren(legend(names.map((name, k) => [name, colours[HUES[k % HUES.length]]])), target);
       element.chart = { kind, data };
       await Bokeh.Plotting.show(plot, target);

@@ -16,7 +16,7 @@
   // Whoever is at work in a part, with a field or a selection, is left alone.
   function busy(part) {
     const at = document.activeElement;
-    return part.contains(at) && at.matches("input, select, textarea");
+    return part.contains(at) && at.matches("select, textarea, input:not([type=checkbox])");
   }
 
   async function refresh() {
@@ -54,6 +54,21 @@
   document.addEventListener("visibilitychange", () => {
     clearTimeout(timer);
     if (!document.hidden && parts(document).length) refresh();
+  });
+  // Somebody has seen an alert.
+  async function acknowledge(button) {
+    button.disabled = true;
+    const answer = await fetch(button.dataset.acknowledge, {
+      method: "PATCH", headers: { "Content-Type": "application/json" }, body: '{"state": "acknowledged"}',
+    });
+    if (answer.ok) return refresh();
+    button.disabled = false;
+    say(`Not acknowledged: ${(await answer.json()).detail}`);
+  }
+
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-acknowledge]");
+    if (button) acknowledge(button).catch((error) => say(`Not acknowledged: ${error.message}`));
   });
   // A form that chooses what is shown: no button needed where there are scripts.
   document.addEventListener("change", (event) => event.target.closest("form[data-auto]")?.requestSubmit());

@@ -1,0 +1,124 @@
+"""A monitor: its windows over time, what alarmed, and how much alarm was agreed upon."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from app.api.context import StoreDep, now
+from app.api.trail import CallerDep
+from app.core.errors import InvalidInput
+from app.monitoring.monitors import MonitorName, described
+from app.monitoring.spec import micros
+from app.monitoring.thinning import thinned
+from app.page.choice import RANGES, Choice, ChoiceDep
+from app.page.render import page
+from app.page.series import Series, of_windows
+from app.page.watching import state_of
+from models_store.alerts import AlertFilter
+from models_store.monitors import MonitorRecord
+from models_store.series import Columns
+from models_store.store import UnitOfWork
+
+POINTS = 1_000
+ALERTS = 20
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/monitors/{monitor}")
+def monitor_page(
+    monitor: MonitorName, request: Request, store: StoreDep, caller: CallerDep, choice: ChoiceDep
+) -> Response:
+    """A monitor."""
+    with store.read() as unit:
+        record = unit.monitors.get(monitor, caller.models)
+        about = described(unit, record, None)
+        alerts = [a.content for a in unit.alerts.list(AlertFilter(monitor), None, ALERTS).items]
+        streams = unit.series.segments(record.id)
+        segment = _segment(choice, streams, alerts)
+        columns = None if segment is None else _columns(unit, record, streams[segment], choice)
+        last = None if segment is None else _last(unit, record, segment, streams[segment])
+    shown = choice.among(record.classes, _first(record, last))
+    return page(
+        request,
+        "monitor.html",
+        monitor=about,
+        classes=record.classes,
+        alerts=alerts,
+        segments=sorted(streams) if about.segment_by is not None else [],
+        segment=segment or "",
+        choice=choice,
+        ranges=RANGES,
+        shown=shown,
+        series=_series(record, columns, shown, _alarms(alerts, segment)),
+        any_kept=last is not None,
+        told=state_of(alerts, last is not None),
+        may=caller.may("estimate"),
+        csv=_csv(choice, shown, segment, about.segment_by is not None),
+        at=now(),
+    )
+
+
+def _segment(
+    choice: Choice, streams: Mapping[str, int], alerts: Sequence[Mapping[str, Any]]
+) -> str | None:
+    """The one asked for, else the one that alarmed last, else the first; None of none."""
+    if choice.segment:
+        if choice.segment not in streams:
+            raise InvalidInput.at("/query/segment", "is not a segment of this monitor")
+        return choice.segment
+    under_way = [a["segment"] or "" for a in alerts if a["state"] != "closed"]
+    return next((name for name in [*under_way, *streams] if name in streams), None)
+
+
+def _columns(unit: UnitOfWork, record: MonitorRecord, stream: int, choice: Choice) -> Columns:
+    since, until = choice.span()
+    span = (None if since is None else micros(since), None if until is None else micros(until))
+    found = unit.series.columns(stream, "", len(record.classes), *span)
+    return thinned(found, POINTS)[0]
+
+
+def _last(unit: UnitOfWork, record: MonitorRecord, segment: str, stream: int) -> Columns | None:
+    """The newest window, whatever the range; None before the first is closed."""
+    found = unit.series.newest(stream, segment, len(record.classes), 1)
+    return found if len(found.start) else None
+
+
+def _first(record: MonitorRecord, last: Columns | None) -> Sequence[str]:
+    """The class that moved most in the newest window."""
+    if last is None or np.isnan(last.shares).all():
+        return record.classes[:1]
+    estimate, source = last.shares[-1, :, 0], last.shares[-1, :, 3]
+    change = np.round(np.nan_to_num(np.abs(estimate - source)), 9)
+    best = sorted(range(len(change)), key=lambda k: (-change[k], source[k]))
+    return [record.classes[best[0]]]
+
+
+def _alarms(alerts: Sequence[Mapping[str, Any]], segment: str | None) -> list[str]:
+    """When alerts of a segment were opened: the starts of their windows."""
+    return [alert["start"] for alert in alerts if (alert["segment"] or "") == (segment or "")]
+
+
+def _series(
+    record: MonitorRecord, columns: Columns | None, shown: Sequence[str], alarms: Sequence[str]
+) -> Series | None:
+    return None if columns is None else of_windows(columns, record.classes, shown, alarms)
+
+
+def _csv(
+    choice: Choice, shown: Sequence[str], segment: str | None, segmented: bool
+) -> dict[str, str]:
+    """The query of the same numbers as CSV."""
+    since, until = choice.span()
+    query = {"format": "csv"}
+    if len(shown) == 1:
+        query["class"] = shown[0]
+    if segmented and segment:
+        query["segment"] = segment
+    if since is not None:
+        query["since"] = since.isoformat()
+    if until is not None:
+        query["until"] = until.isoformat()
+    return query
