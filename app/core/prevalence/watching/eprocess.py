@@ -64,7 +64,10 @@ class State:
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> "State":
         """From what ``as_json`` gave."""
-        return cls(**{k: np.array(v) if isinstance(v, list) else v for k, v in kept.items()})
+        arrays: dict[str, Any] = {
+            k: np.array(v) if isinstance(v, list) else v for k, v in kept.items()
+        }
+        return cls(**arrays)
 
 
 @dataclass(frozen=True, eq=False)
