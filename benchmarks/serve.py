@@ -53,7 +53,7 @@ async def ask(kind: Kind, count: int) -> None:
     for _ in range(count):
         writer.write(kind.request)
         head = (await reader.readuntil(b"\r\n\r\n")).lower()
-        if not head.startswith((b"http/1.1 200", b"http/1.1 201")):
+        if not head.startswith((b"http/1.1 200", b"http/1.1 201", b"http/1.1 202")):
             raise RuntimeError(head.decode())
         length = head.partition(b"content-length:")[2].partition(b"\r\n")[0]
         await reader.readexactly(int(length))

@@ -16,6 +16,7 @@ from app.estimation.answers import (
     UnknownShare,
 )
 from app.estimation.choice import ALIASES, METHODS, Availability, Method, availability
+from app.estimation.evidence import Evidence
 from app.estimation.request import (
     Batch,
     BayesOptions,
@@ -35,6 +36,7 @@ from app.estimation.use import (
     check_region,
     compare_priors,
     estimate,
+    estimated,
 )
 
 __all__ = [
@@ -49,6 +51,7 @@ __all__ = [
     "Diagnostics",
     "EmOptions",
     "Estimate",
+    "Evidence",
     "FeatureBatch",
     "IntervalAnswer",
     "IntervalOptions",
@@ -67,5 +70,6 @@ __all__ = [
     "check_region",
     "compare_priors",
     "estimate",
+    "estimated",
     "scored",
 ]

@@ -42,7 +42,12 @@ def estimate(
     model: SourceModel, batch: Batch, request: Request, rows: SourceRows | None = None
 ) -> Estimate:
     """Estimate the class shares of the population that ``batch`` comes from."""
-    evidence = Evidence(model, batch, rows)
+    return estimated(Evidence(model, batch, rows), request)
+
+
+def estimated(evidence: Evidence, request: Request) -> Estimate:
+    """The same from evidence that is at hand, or answers from elsewhere."""
+    model, batch, rows = evidence.model, evidence.batch, evidence.source_rows
     method, reason = choose(model, batch, request.method)
     solution = solve(evidence, method, request)
     p, source = solution.prevalence, evidence.source_of(method)

@@ -1,5 +1,6 @@
 """Closing windows: each becomes an estimate in the history, once, in order within its stream."""
 
+from dataclasses import replace
 from datetime import datetime
 from uuid import uuid4
 
@@ -7,14 +8,15 @@ from app.api import present
 from app.api.context import now
 from app.api.nulls import Nulls
 from app.core.errors import InvalidInput, MethodUnavailable
-from app.estimation import IntervalOptions, ShiftOptions, estimate
+from app.core.prevalence.shift import Reference
+from app.estimation import Evidence, IntervalOptions, ShiftOptions, estimated
 from app.estimation import Request as Asked
 from app.metrics import Metrics
 from app.monitoring import deciding, levels
 from app.monitoring.deciding import Answered, Found
 from app.monitoring.rows import Held
-from app.monitoring.spec import ByDuration, Spec, micros, moment
-from app.monitoring.testing import tested
+from app.monitoring.spec import AlertSpec, ByDuration, Spec, micros, moment
+from app.monitoring.testing import Past, Sources, takes_outputs, tested
 from app.tasks import Lane, Lease
 from models_store.errors import NotFound, OtherKind
 from models_store.records import TaskRecord
@@ -42,6 +44,7 @@ class Closer:
         self._store = store
         self._nulls = nulls
         self._metrics = metrics
+        self._sources = Sources()
 
     def lane(self) -> Lane:
         """Threads of their own, so that nothing else waits for a window or holds one up."""
@@ -101,22 +104,24 @@ class Closer:
 
     def _answer(self, found: Found, spec: Spec) -> Answered:
         record = self._store.version(found.monitor.model, spec.version)
-        batch = found.held.batch()
-        level = None
-        if spec.alert is not None:
-            spans = [(found.window.start, found.window.end), *found.spans]
-            level = levels.of(spec.alert, spec.window, found.segments, spans)
-        significance = 0.05 if level is None or level.level is None else level.level
-        asked = Asked(
-            method=spec.method,
-            shift=ShiftOptions(significance=significance),
-            interval=IntervalOptions(level=spec.interval_level),
-        )
+        evidence = Evidence(record.source, found.held.batch(), self._nulls.of(record))
+        outputs = takes_outputs(evidence)
+        known = record.source.output_validation_size if outputs else record.source.validation_size
+        # Resampled references are for single batches: no number of resamples reaches such levels.
+        reference: Reference = "chi-square" if known is None else "scaled-chi-square"
+        level = None if spec.alert is None else _level(found, spec, spec.alert)
+        shift = ShiftOptions(reference=reference)
+        if level is not None:
+            shift = replace(shift, significance=level)
+        asked = Asked(spec.method, shift=shift, interval=IntervalOptions(spec.interval_level))
         with self._metrics.estimating(record.model, record.number) as method:
-            result = estimate(record.source, batch, asked, self._nulls.of(record))
+            result = estimated(evidence, asked)
             method.append(result.method)
-        effect = 0.0 if spec.alert is None else spec.alert.minimum_effect
-        return Answered(record, result, tested(record.source, batch, result, significance, effect))
+        if spec.alert is None or level is None or not evidence.has_likelihood:
+            return Answered(record, result, None)
+        sources = self._sources.of(record.id, record.source, outputs)
+        past = Past(found.stream.state.get("evidence", {}), record.id, found.window.start)
+        return Answered(record, result, tested(evidence, sources, spec.alert, level, past))
 
     def _write(
         self,
@@ -165,6 +170,12 @@ class Closer:
             deciding.shares(said.result),
         )
         return Closing("closed", told, id)
+
+
+def _level(found: Found, spec: Spec, alert: AlertSpec) -> float | None:
+    """The level of this window, itself among those that tell the pace."""
+    spans = [(found.window.start, found.window.end), *found.spans]
+    return levels.of(alert, spec.window, found.segments, spans).value
 
 
 def _silent(found: Found, note: str, failed: bool) -> Closing:

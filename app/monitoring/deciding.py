@@ -10,7 +10,7 @@ from app.api import present
 from app.api.context import now
 from app.core.prevalence.arrays import Floats
 from app.estimation import Estimate
-from app.monitoring.course import Course
+from app.monitoring.course import Course, calm
 from app.monitoring.rows import Held
 from app.monitoring.shapes import AlertOut, ShareOut
 from app.monitoring.spec import AlertSpec, moment
@@ -57,12 +57,14 @@ def decide(
     """Open an alert, or close one, or neither; the stream is locked."""
     if said.test is None:
         return
-    course = Course.of(stream.state).after(said.test.detected, said.test.p_value)
-    unit.windows.remember(stream.id, state={**stream.state, **vars(course)})
-    under_way = unit.alerts.under_way(stream.id)
+    test, under_way = said.test, unit.alerts.under_way(stream.id)
+    opened_by = 0.0 if under_way is None else under_way.content["effect_size"]
+    quiet = calm(test.alone, test.effect_size, opened_by)
+    course = Course.of(stream.state).after(test.detected, quiet)
+    unit.windows.remember(stream.id, state={**vars(course), "evidence": test.memory})
     event = course.event(alert, under_way is not None)
     if event == "open":
-        shown = _opened(found, stream, said, said.test, estimate_id)
+        shown = _opened(found, stream, said, test, estimate_id)
         content = present.body(shown)
         unit.alerts.open(found.monitor.id, stream.id, content, shown.opened_at)
         publish(unit, "alert.opened", content)

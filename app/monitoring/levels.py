@@ -1,34 +1,31 @@
 """How small the p-value of a window must be for the budget of its monitor to hold.
 
-A budget of A false alarms per period of T seconds is spent evenly over time and segments: a window
-that took t seconds, one of S segments, may alarm by chance with probability A · t / (T · S). The
-expected number of false alarms in any period is then at most A, however the windows are cut, as
-long as their lengths do not depend on what the rows say.
+Windows of a duration are counted; how many windows of rows a period holds is told by the pace of
+the last ones.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from app.core.prevalence.watching.budget import Budget, level_per_stream, level_per_window
 from app.monitoring.spec import MICROSECONDS, AlertSpec, ByDuration, ByRows
 
 SHORTEST = 1.0
 """Seconds that a window of rows counts for at least, however fast it was filled."""
 PACED_BY = 20
 """Windows of rows whose mean length is taken for the length of the next."""
-LARGEST = 0.05
-"""No window is judged at a level above this, whatever the budget would allow."""
 
 
 @dataclass(frozen=True)
 class Level:
-    """The level of one window, and where it comes from.
+    """The level of one window, or of one stream in a period where evidence adds up.
 
-    ``windows``: per period and segment; None while nobody knows how fast windows of rows fill.
+    ``windows``: per period and segment; None while nobody knows how fast windows of rows fill, as
+    ``value`` is then.
     """
 
-    level: float | None
+    value: float | None
     windows: float | None
-    segments: int
 
 
 def of(
@@ -38,12 +35,14 @@ def of(
     spans: Sequence[tuple[int, int]] = (),
 ) -> Level:
     """The level under this budget; ``spans``: start and end of the last windows, latest first."""
+    budget = Budget(alert.false_alarms, alert.seconds)
     seconds = _seconds(window, spans)
-    if seconds is None:
-        return Level(None, None, segments)
-    windows = alert.seconds / seconds
-    share = alert.false_alarms / (windows * max(segments, 1))
-    return Level(min(share, LARGEST), windows, segments)
+    windows = None if seconds is None else budget.windows(seconds)
+    if alert.test == "always-valid":
+        return Level(level_per_stream(budget, max(segments, 1)), windows)
+    if windows is None:
+        return Level(None, None)
+    return Level(level_per_window(budget, windows, max(segments, 1), alert.consecutive), windows)
 
 
 def _seconds(window: ByRows | ByDuration, spans: Sequence[tuple[int, int]]) -> float | None:

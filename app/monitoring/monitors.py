@@ -242,13 +242,18 @@ def _alert(
         spans = unit.windows.spans_of_monitor(record.id, levels.PACED_BY)
     level = levels.of(spec.alert, spec.window, segments, spans)
     notes: tuple[Warning, ...] = ()
-    if source is not None and level.level is not None:
-        rows = spec.window.rows if isinstance(spec.window, ByRows) else spec.window.minimum_rows
-        notes = advice(source, rows, level.level)
+    if source is not None and level.value is not None:
+        outputs = record.takes is not None and record.takes != "posteriors"
+        notes = advice(source, outputs, _usual_rows(spec), level.value)
     shown = AlertSpecOut(
         **record.content["alert"],
-        level=level.level,
+        level=level.value,
         windows_per_period=level.windows,
         segments=max(segments, 1),
     )
     return shown, notes
+
+
+def _usual_rows(spec: Spec) -> int:
+    """Rows of a window, as far as the monitor tells."""
+    return spec.window.rows if isinstance(spec.window, ByRows) else spec.window.minimum_rows

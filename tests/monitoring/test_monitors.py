@@ -325,3 +325,23 @@ def test_what_is_wrong_with_observations(
     answer = lasting.post("/v1/monitors/mistaken/observations", json=body)
     assert answer.status_code == 422, answer.text
     assert answer.json()["errors"][0]["pointer"] == pointer
+
+
+def test_evidence_adds_up_over_windows(client: httpx.Client) -> None:
+    register(client)
+    alert = {**ALERT, "test": "always-valid", "recovery": 2}
+    made = make(client, alert=alert)
+    assert made["alert"]["level"] == pytest.approx(0.05)
+    for k in range(20):
+        post(client, drawn(100, 0.2, k), observed_at=at(k))
+    quiet = series(client, 20)
+    assert not any(quiet["detected"])
+    for k in range(20, 40):
+        post(client, drawn(100, 0.35, k), observed_at=at(k))
+    found = series(client, 40)
+    first = found["detected"].index(True)
+    assert 20 < first < 40
+    # It grows with the evidence, unlike the p-values of windows by themselves.
+    assert found["p_value"][:first] == sorted(found["p_value"][:first], reverse=True)
+    (alert,) = client.get("/v1/alerts").json()["items"]
+    assert alert["p_value"] <= alert["level"]

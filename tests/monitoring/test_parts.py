@@ -44,23 +44,23 @@ def alert(**given: float) -> AlertSpec:
 def test_the_levels_of_a_period_add_up_to_the_budget() -> None:
     hourly = ByDuration(3600 * 1_000_000, 0, 1)
     found = levels.of(alert(), hourly, segments=10)
-    assert found.level == pytest.approx(1 / 7200)
+    assert found.value == pytest.approx(1 / 7200)
     assert found.windows == 720
 
 
 def test_windows_of_rows_are_levelled_by_their_pace() -> None:
-    assert levels.of(alert(), ByRows(1000), 1).level is None
+    assert levels.of(alert(), ByRows(1000), 1).value is None
     spans = [(k * 7200_000_000, (k + 1) * 7200_000_000) for k in reversed(range(5))]
-    assert levels.of(alert(), ByRows(1000), 2, spans).level == pytest.approx(1 / 720)
+    assert levels.of(alert(), ByRows(1000), 2, spans).value == pytest.approx(1 / 720)
 
 
 def test_an_alert_needs_windows_in_a_row_and_recovers_by_calm_ones() -> None:
     spec, course = alert(consecutive=2, recovery=2), Course()
-    told = [(True, 0.0), (False, 0.01), (True, 0.0), (True, 0.0), (False, 0.5), (True, 0.0)]
-    told += [(False, 0.5), (False, 0.5)]
+    told = [(True, 0), (False, 0), (True, 0), (True, 0), (False, 1), (True, 0)]
+    told += [(False, 1), (False, 1)]
     under_way, events = False, []
-    for detected, p_value in told:
-        course = course.after(detected, p_value)
+    for detected, quiet in told:
+        course = course.after(detected, bool(quiet))
         event = course.event(spec, under_way)
         under_way = (under_way or event == "open") and event != "close"
         events.append(event)
