@@ -109,9 +109,10 @@ def _settle(
 def _give_up(
     unit: UnitOfWork, delivery: DeliveryRecord, attempt: Mapping[str, object], gone: bool
 ) -> None:
-    unit.webhooks.settle(delivery, "failed", attempt)
+    # The webhook first, as whoever deletes it locks it first.
     if gone:
         unit.webhooks.disable(delivery.webhook_id, "answered 410 Gone", datetime.now(UTC))
+    unit.webhooks.settle(delivery, "failed", attempt)
 
 
 def pause(made: int, retry_after: str | None, now: datetime) -> float:
