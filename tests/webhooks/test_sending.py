@@ -100,7 +100,12 @@ def test_an_answer_without_end_is_not_read(brief: None, pause: float) -> None:
 
 
 def test_what_is_not_http(brief: None) -> None:
-    with raw(lambda connection: connection.sendall(b"220 mail.example ESMTP\r\n")) as base:
+    def greet(connection: socket.socket) -> None:
+        connection.sendall(b"220 mail.example ESMTP\r\n\r\n")
+        while connection.recv(65536):
+            pass
+
+    with raw(greet) as base:
         assert post(base).error == "not HTTP"
     with raw(lambda connection: None) as base:
         assert post(base).error in ("not HTTP", "connection lost")
