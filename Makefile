@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 export OPENBLAS_NUM_THREADS ?= 1
 export PRIORSHIFT_DATABASE_URL ?= sqlite:///var/priorshift.db
 
-.PHONY: demo run test lint format bench fuzz-api fuzz-bodies fuzz-likelihood soak clean
+.PHONY: demo run test lint format bench fuzz-api fuzz-bodies fuzz-likelihood simulate-alerts soak clean
 
 demo: $(VENV)/installed
 	$(BIN)/priorshift demo
@@ -44,6 +44,9 @@ fuzz-bodies: $(VENV)/installed
 fuzz-likelihood: $(VENV)/installed
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fuzz_likelihood --problems 40000
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.fuzz_likelihood --full-size
+
+simulate-alerts: $(VENV)/installed
+	$(BIN)/python -m benchmarks.alerts
 
 soak: $(VENV)/installed
 	$(BIN)/python -m benchmarks.soak

@@ -1,0 +1,1 @@
+"""Simulated streams, for the levels and the delays of alerts."""
