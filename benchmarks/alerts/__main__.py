@@ -11,7 +11,17 @@ from app.core.prevalence.arrays import Floats
 from benchmarks.alerts.delays import Watched, always_valid, delays
 from benchmarks.alerts.looking import LEVEL as LOOKING_LEVEL
 from benchmarks.alerts.looking import looking
-from benchmarks.alerts.months import LEVEL, SIZE, TESTS, VALIDATION, decisions, expected, months
+from benchmarks.alerts.months import (
+    LEVEL,
+    PLAIN,
+    SIZE,
+    TESTS,
+    VALIDATION,
+    decisions,
+    expected,
+    months,
+)
+from benchmarks.alerts.rates import tail
 from benchmarks.alerts.stream import Population
 from benchmarks.alerts.three import three
 from benchmarks.report import heading, table
@@ -22,6 +32,7 @@ POPULATIONS = (
     Population(0.05, 3.0),
     Population(0.2, 2.0),
 )
+TAIL_LEVELS = (1e-2, 1e-4, 1e-6, 1e-8)
 SIZES = ((100, 1000, 1), (1000, 10_000, 1), (1000, 1000, 1), (100, 10_000, 2), (100, 10_000, 3))
 """N, n, and how many rejected windows in a row make an alert."""
 
@@ -37,6 +48,7 @@ def main() -> None:
     _months(given.months, given.seed)
     _sizes(given.sources, given.seed)
     _three(given.sources)
+    _tails(given.seed)
     _delays(given.sources, given.seed)
     _looking(given.streams, given.seed)
 
@@ -82,8 +94,7 @@ def _sizes(count: int, seed: int) -> None:
     for population in (POPULATIONS[0], POPULATIONS[3]):
         for size, validation, row in SIZES:
             found = expected(population, size, validation, count, seed, row)
-            for test in TESTS:
-                each = found[test]
+            for test, each in found.items():
                 label = f"share {population.share}, N = {size}, n = {validation}"
                 label += f", {row} in a row" if row > 1 else ""
                 rows.append(
@@ -99,11 +110,22 @@ def _three(count: int) -> None:
     rows = []
     for size in (100, 1000):
         found = three(size, VALIDATION, count // 3, 400, LEVEL)
-        for test, each in zip(TESTS, found.T, strict=False):
+        for test, each in zip(PLAIN, found.T, strict=False):
             label = f"N = {size}, n = {VALIDATION}"
             rows.append([label, test, f"{each.mean():.2f}", _within(each), f"{each.max():.2f}"])
     print(f"## Three classes, shares .7, .2, .1: the same\n\n{count // 3} sources.\n")
     print(table(["", "test against", "mean", "sources within the budget", "worst"], rows))
+
+
+def _tails(seed: int) -> None:
+    rows = []
+    for population in (*POPULATIONS, Population(0.4, 2.0)):
+        for size in (20, 100, 1000):
+            found = [tail(population, size, level, 2000, seed) for level in TAIL_LEVELS]
+            label = f"share {population.share}, distance {population.distance:g}, N = {size}"
+            rows.append([label, *(f"{ratio:.2f} ± {error:.2f}" for ratio, error in found)])
+    print("## The chi-square tail: rejections over the level, the source known exactly\n")
+    print(table(["windows", *(f"level {level:g}" for level in TAIL_LEVELS)], rows))
 
 
 def _delays(count: int, seed: int) -> None:

@@ -19,7 +19,10 @@ MONTH = Budget(1.0, HOURS * 3600.0)
 LEVEL = level_per_window(MONTH, MONTH.windows(3600.0), SEGMENTS)
 SCALE = 1 + SIZE / VALIDATION
 TILTED_WINDOWS = 1000
-TESTS = ("confidence set", "point", "point, scaled")
+STRICT = level_per_window(MONTH, MONTH.windows(3600.0), SEGMENTS, certainty=0.9)
+"""Nine months in ten with at most one."""
+TESTS = ("confidence set", "confidence set, certainty .9", "point", "point, scaled")
+PLAIN = (TESTS[0], *TESTS[2:])
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ def rejections(found: Statistics, limit: float, scale: float) -> dict[str, Float
     """Which windows each of the tests rejects, W values each; ``scale``: 1 + N/n."""
     return {
         "confidence set": (found.composite > limit).astype(np.float64),
+        "confidence set, certainty .9": (found.composite > threshold(STRICT)).astype(np.float64),
         "point": (found.point > limit).astype(np.float64),
         "point, scaled": (found.point / scale > limit).astype(np.float64),
     }
@@ -79,7 +83,7 @@ def expected(
         drawn, weights = tilted.sample(rng, registered, TILTED_WINDOWS)
         for name, rejected in rejections(drawn, limit, scale).items():
             found[name].append(HOURS * SEGMENTS * rate(rejected, weights) ** consecutive)
-    return _arrays(found)
+    return {name: np.array(found[name]) for name in PLAIN}
 
 
 def decisions(population: Population, count: int, seed: int) -> Months:

@@ -12,7 +12,15 @@ from scipy.optimize import brentq
 from scipy.special import logsumexp
 
 from app.core.prevalence.arrays import Floats
-from benchmarks.alerts.stream import Population, Registered, Statistics, statistics
+from benchmarks.alerts.stream import (
+    Population,
+    Registered,
+    Statistics,
+    log_likelihood,
+    maxima,
+    statistics,
+    threshold,
+)
 
 ROWS = 200_000
 
@@ -27,16 +35,16 @@ class Tilted:
 
     @classmethod
     def of(
-        cls, population: Population, size: int, threshold: float, rng: np.random.Generator
+        cls, population: Population, size: int, limit: float, rng: np.random.Generator
     ) -> "Tilted":
-        """With an expected statistic of ``threshold`` above; as far below, in the odds."""
+        """With an expected statistic of ``limit`` above; as far below, in the odds."""
         x = rng.normal(size=ROWS)
 
         def expected(share: float) -> float:
             positive = np.arange(ROWS) < share * ROWS
             excess = np.expm1(population.log_ratio(x + population.distance * positive))
             gain = np.log1p(share * excess) - np.log1p(population.share * excess)
-            return 2 * size * float(gain.mean()) - threshold
+            return 2 * size * float(gain.mean()) - limit
 
         ends = []
         for end in (0.0, 1.0):
@@ -64,3 +72,17 @@ class Tilted:
 def rate(rejected: Floats, weights: Floats) -> float:
     """The probability without a shift."""
     return float((rejected * weights).mean())
+
+
+def tail(
+    population: Population, size: int, level: float, windows: int, seed: int
+) -> tuple[float, float]:
+    """Rejections over ``level`` by the chi-square tail where p0 is exact; with its error."""
+    rng = np.random.default_rng(seed)
+    scores, weights = Tilted.of(population, size, threshold(level), rng).draw(rng, windows)
+    excess = np.expm1(population.true_log_ratio(scores))
+    source = np.full(len(excess), population.share)
+    best = log_likelihood(excess, maxima(excess, population.share))
+    rejected = 2 * (best - log_likelihood(excess, source)) > threshold(level)
+    found = rejected * weights / level
+    return float(found.mean()), float(found.std() / np.sqrt(len(found)))

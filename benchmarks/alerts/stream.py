@@ -87,17 +87,18 @@ class Statistics:
 def statistics(excess: Floats, registered: Registered) -> Statistics:
     """Of W × N ratios, less one."""
     theta = maxima(excess, float(registered.model.priors[1]))
-    top = _log_likelihood(excess, theta)
+    top = log_likelihood(excess, theta)
     centre = np.full(len(theta), registered.model.priors[1])
     nearest = np.clip(theta, *registered.sources.interval)
     return Statistics(
         theta,
-        2 * (top - _log_likelihood(excess, centre)),
-        2 * (top - _log_likelihood(excess, nearest)),
+        2 * (top - log_likelihood(excess, centre)),
+        2 * (top - log_likelihood(excess, nearest)),
     )
 
 
-def _log_likelihood(excess: Floats, theta: Floats) -> Floats:
+def log_likelihood(excess: Floats, theta: Floats) -> Floats:
+    """Of W windows at W shares, over that at a share of zero."""
     return np.asarray(np.log1p(theta[:, None] * excess).sum(axis=1))
 
 

@@ -8,7 +8,7 @@ from app.core.prevalence.watching.window import window_test
 from benchmarks.alerts.delays import delays
 from benchmarks.alerts.looking import looking
 from benchmarks.alerts.months import LEVEL, decisions, months
-from benchmarks.alerts.rates import Tilted, rate
+from benchmarks.alerts.rates import Tilted, rate, tail
 from benchmarks.alerts.stream import Population, Registered, statistics, threshold
 from benchmarks.alerts.three import three
 
@@ -41,6 +41,14 @@ def test_tilted_windows_tell_the_rate_of_plain_ones() -> None:
     assert rate((drawn.point > limit).astype(float), weights) == pytest.approx(
         counted, abs=4 * error
     )
+
+
+@pytest.mark.parametrize("level", [1e-2, 1e-4, 1e-8])
+def test_the_chi_square_tail_holds_far_out(level: float) -> None:
+    ratio, error = tail(Population(0.2, 2.0), 100, level, 2000, 1)
+    assert error < 0.15
+    # So far out, windows without the class do not reach the threshold: one side is left.
+    assert (0.3 if level < 1e-6 else 0.8) < ratio < 1.6
 
 
 def test_nine_sources_in_ten_are_within_the_budget() -> None:

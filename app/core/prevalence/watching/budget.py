@@ -1,10 +1,11 @@
 """From a budget of false alarms to the level of one window, and what to say of it beforehand."""
 
 from dataclasses import dataclass
-from math import sqrt
+from math import ceil, log, log1p, sqrt
 
-from scipy.special import chdtri
+from scipy.special import chdtri, gammainccinv
 
+from app.core.prevalence.arrays import Floats
 from app.core.prevalence.watching.source_set import SOURCE_LEVEL
 from app.core.warnings import Warning
 
@@ -26,9 +27,24 @@ class Budget:
         """How many windows of ``duration`` seconds the period holds, in each segment."""
         return self.seconds / duration
 
+    def mean(self, certainty: float | None = None) -> float:
+        """How many false alarms to expect, so that the budget is kept.
+
+        ``certainty``: the share of periods with no more than ``false_alarms`` of them, by Poisson's
+        distribution, whose P(count ≤ b) = Q(b + 1, mean) is taken for broken b too. None: kept on
+        average; one a month then means more than one in a quarter of the months.
+        """
+        if certainty is None:
+            return self.false_alarms
+        return float(gammainccinv(self.false_alarms + 1, certainty))
+
 
 def level_per_window(
-    budget: Budget, windows_per_period: float, segments: int, consecutive: int = 1
+    budget: Budget,
+    windows_per_period: float,
+    segments: int,
+    consecutive: int = 1,
+    certainty: float | None = None,
 ) -> float:
     """The level α of the test of one window, for one of ``segments`` of a stream.
 
@@ -39,13 +55,14 @@ def level_per_window(
     within the budget, whatever else is true of it, and overlapping runs, which are one alert, are
     counted as several. What the calculation cannot see is rows that depend on each other across
     windows for other reasons than the source (one campaign, one customer's thousand rows).
+    ``certainty``: see ``Budget.mean``.
 
     For the other sources, ``source_level`` of them, the excess of a window's rate is raised to the
-    k-th power. ``SourceSet`` says how far such sources lie outside; on average over all sources
-    the number of alerts stays below the budget (docs/results/alerts.md).
+    k-th power; on average over all sources the number of alerts stays below the budget
+    (docs/results/alerts.md, which also shows how far out the chi-square tail can be trusted).
     """
     places = max(windows_per_period * segments, 1.0)
-    each = min(budget.false_alarms / places, LARGEST)
+    each = min(budget.mean(certainty) / places, LARGEST)
     return float(each ** (1.0 / consecutive))
 
 
@@ -82,12 +99,12 @@ def advice(
     source_rows: float | None,
     window_rows: float,
     level: float,
+    priors: Floats | None = None,
     source_level: float = SOURCE_LEVEL,
-    smallest_prior: float | None = None,
 ) -> tuple[Warning, ...]:
     """What to say when a monitor is made, of n = ``source_rows`` and N = ``window_rows``.
 
-    ``source_rows``: validation rows, None where there are none. ``smallest_prior``: of the classes.
+    ``source_rows``: validation rows, None where there are none. ``priors``: the source's.
     """
     found = []
     if source_rows is None:
@@ -106,4 +123,32 @@ def advice(
             "more, or take smaller windows"
         )
         found.append(Warning("small-validation-set", message))
+    unreachable = None if priors is None else _unreachable(window_rows, level, priors)
+    if unreachable is not None:
+        found.append(Warning("level-out-of-reach", unreachable))
     return tuple(found)
+
+
+def _unreachable(window_rows: float, level: float, priors: Floats) -> str | None:
+    """What no window of this size can show at this level, however sure the classifier is.
+
+    A window of class k alone has the statistic 2N ln(1 / p0_k) at most, one without class k
+    2N ln(1 / (1 − p0_k)).
+    """
+    known = priors[priors > 0]
+    if len(known) < 2:
+        return None
+    needed = float(chdtri(len(known) - 1, level)) / 2
+    smallest = float(known.min())
+    if window_rows * -log(smallest) < needed:
+        return (
+            f"at a level of {level:.2g} no window of {window_rows:.0f} rows can raise an alert, "
+            f"whatever it holds; take {ceil(needed / -log(smallest))} rows or more, or a larger "
+            "budget"
+        )
+    if window_rows * -log1p(-smallest) < needed:
+        return (
+            f"windows of {window_rows:.0f} rows show when the rarest class grows, not when it "
+            f"vanishes; that takes {ceil(needed / -log1p(-smallest))} rows or more"
+        )
+    return None

@@ -1,6 +1,9 @@
+import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import norm, poisson
 
+from app.core.prevalence.likelihood import Likelihood
+from app.core.prevalence.mle import mle
 from app.core.prevalence.watching.budget import (
     LARGEST,
     Budget,
@@ -10,6 +13,8 @@ from app.core.prevalence.watching.budget import (
     power_loss,
     smallest_shift,
 )
+from app.core.prevalence.watching.source_set import SourceSet
+from app.core.prevalence.watching.window import window_test
 
 MONTH = Budget(1, 30 * 86400)
 
@@ -38,6 +43,11 @@ class TestLevel:
         assert level_per_window(Budget(100, 3600), 1, 1) == LARGEST
         assert level_per_stream(Budget(100, 3600), 1) == LARGEST
 
+    def test_a_period_that_is_to_keep_the_budget_rather_than_the_average(self) -> None:
+        level = level_per_window(MONTH, 720, 10, certainty=0.9)
+        assert poisson.cdf(1, 7200 * level) == pytest.approx(0.9)
+        assert 0.5 < 7200 * level < 0.6
+
     def test_streams_that_start_again_share_the_budget(self) -> None:
         level = level_per_stream(Budget(0.2, 3600), 10)
         assert 10 * level / (1 - level) == pytest.approx(0.2)
@@ -56,6 +66,24 @@ class TestAdvice:
 
     def test_no_validation_rows(self) -> None:
         assert [found.code for found in advice(None, 1000, 1e-4)] == ["no-validation-set"]
+
+    @pytest.mark.parametrize(
+        ("rows", "words"),
+        [(100, "not when it vanishes; that takes 723 rows"), (1, "take 2 rows"), (723, None)],
+    )
+    def test_what_no_window_can_show(self, rows: int, words: str | None) -> None:
+        """Windows whose every row is certain, by the test itself."""
+        priors = np.array([0.99, 0.01])
+        found = advice(1e9, rows, 1 / 7200, priors)
+        assert [warning.code for warning in found] == ["level-out-of-reach"] * (words is not None)
+        if words is not None:
+            assert words in found[0].message
+        sources = SourceSet(priors, np.eye(2), np.inf, 0.1)
+        reached = []
+        for counts in ([0.0, rows], [rows, 0.0]):
+            window = Likelihood.of_outputs(np.eye(2), priors, np.array(counts, np.float64))
+            reached.append(window_test(window, mle(window), sources, 1 / 7200).detected)
+        assert reached == [rows > 1, rows == 723]
 
     def test_the_shift_found_half_the_time(self) -> None:
         assert smallest_shift(0.05) == pytest.approx(1.959964, rel=1e-6)
