@@ -39,8 +39,8 @@ class InvalidInput(PriorshiftError):
         self.count = len(self.faults) if count is None else count
         super().__init__("; ".join(f"{f.pointer}: {f.message}" for f in self.faults[:3]))
 
-    def __reduce__(self) -> "tuple[type[InvalidInput], tuple[tuple[Fault, ...], int]]":
-        """What it is made of, so that an error of a worker arrives whole."""
+    def __reduce__(self) -> tuple[type["InvalidInput"], tuple[Sequence[Fault], int]]:
+        """It may come from another process."""
         return type(self), (self.faults, self.count)
 
     @classmethod
@@ -86,3 +86,7 @@ class MethodUnavailable(PriorshiftError):
         self.method = method
         self.reason = reason
         super().__init__(f"{method} is not available: {reason}")
+
+    def __reduce__(self) -> tuple[type["MethodUnavailable"], tuple[str, str]]:
+        """It may come from another process."""
+        return type(self), (self.method, self.reason)

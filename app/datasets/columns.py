@@ -6,7 +6,7 @@ that are told.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -31,22 +31,36 @@ DENSE = 1 << 20
 NOT_UTF8 = -2
 
 
-@dataclass
 class Wrong:
-    """Rows with something wrong: which, and the first words for each of the first ones."""
+    """Rows of ``size`` with something wrong: which, and the first words for each of the first."""
 
-    rows: Mask
-    messages: dict[int, str] = field(default_factory=dict)
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._rows: Mask | None = None
+        self._messages: dict[int, str] = {}
 
     def add(self, rows: Codes, message: Callable[[int], str]) -> None:
         """Some more; a row keeps its first message."""
+        if not len(rows):
+            return
+        if self._rows is None:
+            self._rows = np.zeros(self.size, np.bool_)
         for row in rows[: Faults.SHOWN].tolist():
-            self.messages.setdefault(row, message(row))
-        self.rows[rows] = True
+            self._messages.setdefault(row, message(row))
+        self._rows[rows] = True
+
+    @property
+    def count(self) -> int:
+        """How many rows."""
+        return 0 if self._rows is None else int(np.count_nonzero(self._rows))
+
+    def right(self) -> Codes | None:
+        """The other rows; None if that is all."""
+        return None if self._rows is None else np.flatnonzero(~self._rows)
 
     def first(self) -> list[tuple[int, str]]:
         """The first rows in order, with words; a later row may lack them and is not told."""
-        return sorted(self.messages.items())[: Faults.SHOWN]
+        return sorted(self._messages.items())[: Faults.SHOWN]
 
 
 def single(kinds: Sequence[Any]) -> bool:
@@ -103,7 +117,7 @@ class Kept:
 def checked(matrix: AnyFloats, wrong: Wrong) -> Kept:
     """Rows that are probabilities and right otherwise; those that are none are told."""
     values = cast(Floats, matrix)
-    if not wrong.rows.any():
+    if wrong.right() is None:
         try:
             rows = probability_rows(values, "", owned=True)
             return Kept(rows.values, None, rows.renormalised)
@@ -111,7 +125,8 @@ def checked(matrix: AnyFloats, wrong: Wrong) -> Kept:
             pass
     refused = refused_rows(values)
     wrong.add(refused, lambda row: row_fault(values[row], row, "").message)
-    kept = np.flatnonzero(~wrong.rows)
+    kept = wrong.right()
+    assert kept is not None
     if not len(kept):
         return Kept(matrix[:0], kept, 0)
     rows = probability_rows(values[kept], "", owned=True)

@@ -19,6 +19,7 @@ from app.datasets.reading import Batch, Broken, Reader, Selection, Unreadable, U
 from app.datasets.roots import Root
 from app.engines.partitions import Piece
 
+KEPT_BYTES = 1 << 24
 READERS: dict[str, Reader] = {"parquet": parquet, "arrow": ipc, "csv": csv}
 SUFFIXES = {
     ".parquet": "parquet",
@@ -132,6 +133,9 @@ class FilePartition:
 
     def taken(self) -> Iterator[Taken]:
         """The rows with their keys."""
+        # Whoever frees a block of this size, untouched, has glibc keep as much for the arrays of
+        # one batch after another; else pages are given back and fetched again each time.
+        np.empty(KEPT_BYTES, np.uint8)
         for batch in self._batches():
             budget.check()
             if isinstance(batch, Batch):
@@ -173,7 +177,7 @@ class FilePartition:
             rows = rows.take(pyarrow().array(chosen))
         if not rows.num_rows:
             return None
-        wrong = Wrong(np.zeros(rows.num_rows, np.bool_))
+        wrong = Wrong(rows.num_rows)
         for row, message in batch.wrong:
             there = np.arange(row, row + 1) if chosen is None else np.flatnonzero(chosen == row)
             wrong.add(there, lambda _, message=message: message)  # type: ignore[misc]
@@ -190,7 +194,7 @@ class FilePartition:
         kept = columns.checked(matrix, wrong)
         messages = self._messages(wrong, batch, chosen)
         if messages and wanted.on_error == "fail":
-            raise InvalidInput(messages, int(wrong.rows.sum()))
+            raise InvalidInput(messages, wrong.count)
         some = kept.rows
         if some is not None:
             labels = None if labels is None else labels[some]

@@ -1,1 +1,1 @@
-"""Engines: the same passes over partitions, on one machine or on several."""
+"""Estimates over data sets that need not fit into memory, on this machine or on a cluster."""

@@ -1,4 +1,4 @@
-"""What engines map over: partitions of rows that can be read again and again."""
+"""What an engine reads: partitions, which anybody can describe."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,13 +12,12 @@ from app.core.prevalence.arrays import Codes
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Some rows of a partition, checked and, where it was needed, rescaled.
+    """Some rows of a partition: n × C raw posteriors in the order of the model's classes.
 
-    ``posteriors``: n × C raw posteriors in the order of the model's classes, float32 or float64.
-    ``groups``: n codes into ``names``, None without ``group_by``. ``names``: the groups of this
-    piece, one string per column of ``group_by``. ``renormalised``: rows rescaled by more than the
-    silent tolerance. ``skipped``: rows left out under ``on_error="skip"``. ``labels``: n positions
-    of classes, for registration.
+    They have been checked and, where it was needed, rescaled. ``groups``: n codes into ``names``,
+    None without groups; ``names``: the groups of this piece, one string per column that groups.
+    ``renormalised``: how many rows were rescaled by more than a trifle; ``skipped``: how many were
+    left out as no probabilities. ``labels``: n positions of classes, for registration.
     """
 
     posteriors: NDArray[np.floating[Any]]
@@ -34,9 +33,7 @@ class Partition(Protocol):
 
     @property
     def name(self) -> str:
-        """For errors and progress."""
-        ...
+        """What to call it in messages: a file, and a place in it."""
 
     def pieces(self) -> Iterator[Piece]:
-        """The rows, a piece at a time; empty partitions have none."""
-        ...
+        """The rows, in the same pieces and the same order every time."""

@@ -46,6 +46,7 @@ def probability_rows(values: Floats, pointer: str, owned: bool = False) -> Rows:
         raise InvalidInput.at(pointer, "holds no rows; send at least one")
     rows, classes = values.shape
     ones, length = np.ones(classes), max(PIECE // classes, 1)
+    room = np.empty(min(rows, length))
     rounding = ROUNDING_SINGLE if values.dtype == np.float32 else ROUNDING
     rescaled: Floats | None = None
     renormalised = 0
@@ -54,7 +55,7 @@ def probability_rows(values: Floats, pointer: str, owned: bool = False) -> Rows:
         part = slice(start, start + length)
         block = values[part]
         with np.errstate(invalid="ignore", over="ignore"):
-            sums = block @ ones
+            sums = np.matmul(block, ones, out=room[: len(block)])
             # Both are NaN if one of the sums is.
             worst = max(sums.max() - 1.0, 1.0 - sums.min())
         if not (worst <= TOLERATED and block.min() >= 0.0):
