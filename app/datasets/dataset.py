@@ -12,35 +12,23 @@ where all of them are, and stands before a column of that name in the files.
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
-from urllib.parse import unquote
 
 from app.core import budget
 from app.core.errors import Faults, InvalidInput
-from app.datasets import columns, filters, parquet
+from app.datasets import columns, filters
 from app.datasets.arrow import pyarrow
-from app.datasets.conditions import Conditions, possible
-from app.datasets.listing import File, Listing
-from app.datasets.partition import (
-    READERS,
-    SUFFIXES,
-    Counts,
-    FilePartition,
-    FolderValue,
-    Wanted,
-)
-from app.datasets.reading import Chunk, Survey, Unreadable
-from app.datasets.roots import Root, Roots
+from app.datasets.listing import Listing
+from app.datasets.partition import SUFFIXES, Counts, FilePartition, Wanted
+from app.datasets.plan import Looked, Plan, folder_values, short
+from app.datasets.roots import Roots
 
-PARTITION_ROWS = 1_000_000
-PARTITION_BYTES = 128 * 1024 * 1024
 MOST_GROUP_COLUMNS = 4
 AHEAD = 8
 """Footers that are read at a time."""
-NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True)
@@ -81,122 +69,22 @@ def resolve(roots: Roots, asked: Asked, classes: Sequence[str], at: str = "/data
     wanted = _wanted(asked, classes, at)
     root, path = roots.find(asked.path, f"{at}/path")
     files = Listing(root.folders, tuple(SUFFIXES), f"{at}/path").files(path)
-    folders = _folder_values(files)
-    plans = [_Plan(root, file, wanted, folders[file]) for file in files]
+    folders = folder_values(files)
+    plans = [Plan(root, file, wanted, folders[file]) for file in files]
     plans = [plan for plan in plans if plan.possible()]
     if not plans:
         raise InvalidInput.at(f"{at}/filter", "passes no file: no folder's name suits it")
+    return _resolved(_all_looked(plans), wanted)
+
+
+def _all_looked(plans: Sequence[Plan]) -> list[Looked]:
     with ThreadPoolExecutor(AHEAD) as pool:
-        looked = [_waited(found) for found in [pool.submit(plan.looked) for plan in plans]]
-    return _resolved(looked, wanted)
-
-
-@dataclass(frozen=True)
-class Looked:
-    """A file after a look at its footer; ``problem``: why it cannot be read.
-
-    ``place``: what the problem is of, below the data set's pointer.
-    """
-
-    file: File
-    partitions: tuple[FilePartition, ...] = ()
-    rows: int | None = 0
-    problem: str | None = None
-    place: str = ""
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """A file before its footer has been read."""
-
-    root: Root
-    file: File
-    wanted: Wanted
-    folders: tuple[FolderValue, ...]
-
-    def possible(self) -> bool:
-        """Whether the names of its folders leave a row that passes the filter."""
-        if self.wanted.condition is None:
-            return True
-        values = {value.name: value for value in self.folders}
-        types = {name: value.type for name, value in values.items()}
-        at = f"{self.wanted.at}/filter"
-        known = Conditions(types, lambda name: values[name].column(1), at)
-        return possible(self.wanted.condition, known)
-
-    def looked(self) -> Looked:
-        """With its footer."""
-        kind = next(f for suffix, f in SUFFIXES.items() if self.file.path.endswith(suffix))
-        bare = FilePartition(
-            self.root, self.file, kind, (), (), (), self.folders, self.wanted, whole=True
-        )
+        futures = [pool.submit(plan.looked) for plan in plans]
         try:
-            found = READERS[kind].survey(bare.opened, self.file.size, self.wanted.needed)
-            problem = self._problem(found.types)
-            if problem is not None:
-                rows = _rows(found.chunks)
-                return Looked(self.file, rows=rows, problem=problem)
-            here = {value.name for value in self.folders}
-            types = tuple((n, found.types[n]) for n in sorted(self.wanted.needed.keys() - here))
-            skipped = self._unneeded(replace(bare, types=types))
-        except Unreadable as error:
-            return Looked(self.file, rows=None, problem=f"cannot be read: {error}")
-        except InvalidInput as error:
-            return Looked(self.file, rows=None, problem=error.faults[0].message, place="/filter")
-        parts = tuple(
-            replace(
-                bare,
-                types=types,
-                chunks=chunks,
-                rows=tuple(found.chunks[k].rows for k in chunks),
-                whole=len(chunks) == len(found.chunks),
-            )
-            for chunks in _parts(found, skipped)
-        )
-        return Looked(self.file, parts, _rows(found.chunks))
-
-    def _unneeded(self, part: FilePartition) -> frozenset[int]:
-        """Chunks in which no row passes the filter."""
-        if self.wanted.condition is None:
-            return frozenset()
-        import pyarrow.compute as pc
-
-        values = {value.name: value for value in self.folders}
-
-        def of(name: str) -> Any:
-            if name in values:
-                return pc.scalar(pyarrow().scalar(values[name].value, values[name].type))
-            return pc.field(name)
-
-        condition = part.conditions(of).met(self.wanted.condition)
-        if part.format != "parquet":
-            return frozenset()
-        return parquet.unneeded(part.opened, condition)
-
-    def _problem(self, types: Mapping[str, Any]) -> str | None:
-        """What is wrong with the columns of a file."""
-        here = {value.name: value.type for value in self.folders}
-        for name in self.wanted.posteriors:
-            if name in here or name not in types:
-                return f"has no column {name[:80]!r}"
-            if not columns.numeric(types[name]):
-                return f"column {name[:80]!r} is of type {_short(types[name])}; send numbers"
-        merged = {**types, **here}
-        for name in sorted(self.wanted.needed):
-            if name not in merged:
-                return f"has no column {name[:80]!r}"
-        label = self.wanted.label
-        if label is not None and not columns.textual(merged[label]):
-            kind = _short(merged[label])
-            return f"column {label[:80]!r} is of type {kind}; labels are strings"
-        for name in self.wanted.group_by:
-            if not columns.groupable(merged[name]):
-                kind = _short(merged[name])
-                return f"column {name[:80]!r} is of type {kind}; group by text or whole numbers"
-        for name in self.wanted.keys:
-            if pyarrow().types.is_nested(merged[name]):
-                return f"column {name[:80]!r} is of type {_short(merged[name])}; pass plain keys"
-        return None
+            return [_waited(future) for future in futures]
+        finally:
+            # When time is up nobody waits for the rest.
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _wanted(asked: Asked, classes: Sequence[str], at: str) -> Wanted:
@@ -224,55 +112,6 @@ def _wanted(asked: Asked, classes: Sequence[str], at: str) -> Wanted:
         asked.on_error,
         at,
     )
-
-
-def _folder_values(files: Iterable[File]) -> dict[File, tuple[FolderValue, ...]]:
-    found: dict[File, dict[str, str | None]] = {}
-    texts: dict[str, set[str]] = {}
-    for file in files:
-        values = found.setdefault(file, {})
-        for segment in file.place[:-1]:
-            name, equals, value = segment.partition("=")
-            if equals and name:
-                text = None if value == NO_VALUE else unquote(value)
-                values[unquote(name)] = text
-                texts.setdefault(unquote(name), set()).update([] if text is None else [text])
-    whole = {name for name, values in texts.items() if values and all(map(_is_whole, values))}
-    return {
-        file: tuple(
-            FolderValue(n, int(v) if n in whole and v is not None else v, n in whole)
-            for n, v in values.items()
-        )
-        for file, values in found.items()
-    }
-
-
-def _is_whole(text: str) -> bool:
-    """Whether a number is written as int64 would be: 01 stays text."""
-    digits = text.removeprefix("-")
-    plain = digits.isascii() and digits.isdigit() and len(digits) <= 18
-    return plain and str(int(text)) == text
-
-
-def _parts(found: Survey, unneeded: frozenset[int]) -> Iterable[tuple[int, ...]]:
-    """Runs of chunks of bounded size; an empty file is one part without rows."""
-    part: list[int] = []
-    rows = size = 0
-    parts = []
-    for k, chunk in enumerate(found.chunks):
-        if k in unneeded:
-            continue
-        rows, size = rows + (chunk.rows or 0), size + chunk.bytes
-        if part and (rows > PARTITION_ROWS or size > PARTITION_BYTES):
-            parts.append(tuple(part))
-            part, rows, size = [], chunk.rows or 0, chunk.bytes
-        part.append(k)
-    return [*parts, tuple(part)]
-
-
-def _rows(chunks: Sequence[Chunk]) -> int | None:
-    counts = [chunk.rows for chunk in chunks if chunk.rows is not None]
-    return sum(counts) if len(counts) == len(chunks) else None
 
 
 def _waited(future: Any) -> Looked:
@@ -318,7 +157,7 @@ def _same_keys(looked: Sequence[Looked], wanted: Wanted) -> list[Looked]:
             if name in types and first.setdefault(name, types[name]) != types[name]
         ]
         if other:
-            kinds = f"{_short(types[other[0]])}, elsewhere of type {_short(first[other[0]])}"
+            kinds = f"{short(types[other[0]])}, elsewhere of type {short(first[other[0]])}"
             problem = f"column {other[0][:80]!r} is of type {kinds}"
             file = Looked(file.file, rows=file.rows, problem=problem)
         found.append(file)
@@ -331,7 +170,3 @@ def _digest(partitions: Sequence[FilePartition], wanted: Wanted) -> str:
         place = [part.root.where, part.file.path, part.file.size, part.chunks, part.rows]
         found.update(json.dumps(place).encode())
     return found.hexdigest()
-
-
-def _short(kind: Any) -> str:
-    return str(kind)[:40]

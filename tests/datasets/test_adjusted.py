@@ -17,7 +17,7 @@ import pytest
 
 from app.core.errors import InvalidInput
 from app.core.prevalence.adjust import adjust
-from app.datasets import dataset
+from app.datasets import plan
 from app.datasets.adjusted import Output, Written
 from app.datasets.columns import AnyFloats
 from app.datasets.dataset import Asked, Resolved, resolve
@@ -34,7 +34,7 @@ def shifted(rows: AnyFloats, target: Any = TARGET) -> AnyFloats:
 @pytest.fixture
 def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Resolved:
     """Three partitions of a file, and one of a file without rows."""
-    monkeypatch.setattr(dataset, "PARTITION_ROWS", 400)
+    monkeypatch.setattr(plan, "PARTITION_ROWS", 400)
     write(tmp_path / "data" / "a.parquet", table(1000), row_group_size=400)
     write(tmp_path / "data" / "b.parquet", table(0))
     (tmp_path / "out").mkdir()
@@ -226,9 +226,9 @@ def test_object_storage(tmp_path: Path, found: Resolved) -> None:
 SLOW = """
 import sys, time
 from pathlib import Path
-from app.datasets import dataset
+from app.datasets import plan
 from tests.datasets.test_adjusted import output, resolved, shifted
-dataset.PARTITION_ROWS = 400
+plan.PARTITION_ROWS = 400
 tmp = Path(sys.argv[1])
 found = resolved(tmp, keys=("id", "country"), filter="amount > 10")
 out = output(tmp, found)

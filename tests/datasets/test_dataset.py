@@ -18,7 +18,7 @@ import pytest
 
 from app.core.errors import InvalidInput
 from app.core.prevalence.arrays import probability_rows
-from app.datasets import dataset
+from app.datasets import plan
 from app.datasets.arrow import ExtraMissing
 from app.datasets.dataset import Asked, Resolved, resolve
 from app.datasets.partition import Counts, FilePiece
@@ -150,7 +150,7 @@ def test_partitions_are_row_groups_of_bounded_size(
     rows = table(5000)
     write(tmp_path / "a.parquet", rows, row_group_size=300)
     write(tmp_path / "b.parquet", rows.slice(0, 0))
-    monkeypatch.setattr(dataset, "PARTITION_ROWS", 1000)
+    monkeypatch.setattr(plan, "PARTITION_ROWS", 1000)
     found = resolved(tmp_path, "*.parquet")
     assert [sum(filter(None, p.rows)) for p in found.partitions] == [900] * 5 + [500, 0]
     assert found.partitions[1].name == "a.parquet, row groups 3 to 5"
