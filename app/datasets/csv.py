@@ -3,12 +3,16 @@
 Posteriors are numbers, labels and groups text; other columns are what their first rows look like,
 numbers as float64. A file is read with the
 types it should have; from the first block on that does not have them it is read as text, and every
-cell is looked at, so that what is wrong is known by row and column. (A row of too many or too few
-cells that is not UTF-8 either ends the file: pyarrow cannot hand it over.)
+cell is looked at, so that what is wrong is known by row and column.
+
+Where rows of too many or too few cells are met, bytes are read as if they were Latin-1, in which
+everything is text: pyarrow cannot hand over a row that is none.
 """
 
+import zlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from app.datasets.arrow import pyarrow
@@ -30,12 +34,16 @@ from app.datasets.reading import (
 unit = ""
 HEAD = 1 << 16
 BLOCK = 1 << 22
+LATIN = "latin-1"
+PEEK = 4096
+GZIP = b"\x1f\x8b"
+BOM = b"\xef\xbb\xbf"
 
 
 def survey(opened: Opening, size: int, columns: Mapping[str, Use]) -> Survey:
     """Types as the first rows have them, numbers as float64; ``Unreadable``."""
     with readable(), opened() as file, _read(file, HEAD, {}, lambda row: "skip") as reader:
-        found = named(reader.schema)
+        found = {_utf8(name).decode(): kind for name, kind in named(reader.schema).items()}
     types = {name: _type(kind, columns.get(name, "any")) for name, kind in found.items()}
     return Survey(types, (Chunk(None, size),))
 
@@ -45,8 +53,7 @@ def _type(found: Any, use: Use) -> Any:
     pa = pyarrow()
     if use == "number" or (use == "any" and pa.types.is_integer(found)):
         return pa.float64()
-    plain = pa.types.is_null(found) or pa.types.is_binary(found)
-    return pa.string() if use == "text" or plain else found
+    return pa.string() if use == "text" or pa.types.is_null(found) else found
 
 
 def batches(opened: Opening, selection: Selection, remote: bool) -> Iterator[Batch | Broken]:
@@ -71,14 +78,12 @@ def _typed(file: Any, selection: Selection) -> Any:
 def _read(file: Any, block: int, types: dict[str, Any], handler: Any) -> Any:
     from pyarrow import csv
 
-    opened = source(file)
-    head = opened.read(2)
-    opened.seek(0)
-    if head == b"\x1f\x8b":
-        opened = pyarrow().CompressedInputStream(opened, "gzip")
+    opened = _text(source(file))
     return csv.open_csv(
         opened,
-        csv.ReadOptions(use_threads=False, block_size=block),
+        csv.ReadOptions(
+            use_threads=False, block_size=block, encoding="utf8" if handler is None else LATIN
+        ),
         csv.ParseOptions(invalid_row_handler=handler),
         csv.ConvertOptions(
             column_types=types,
@@ -87,6 +92,20 @@ def _read(file: Any, block: int, types: dict[str, Any], handler: Any) -> Any:
             strings_can_be_null=True,
         ),
     )
+
+
+def _text(opened: Any) -> Any:
+    """A file's text, unpacked, without a mark of its byte order."""
+    head = opened.read(PEEK)
+    opened.seek(0)
+    text = opened
+    if head.startswith(GZIP):
+        with suppress(zlib.error):
+            head = zlib.decompressobj(wbits=31).decompress(head, len(BOM))
+        text = pyarrow().CompressedInputStream(opened, "gzip")
+    if head.startswith(BOM):
+        text.read(len(BOM))
+    return text
 
 
 def _next(reader: Any) -> Any:
@@ -105,7 +124,7 @@ class _Careful:
 
     def batches(self, opened: Opening, done: int) -> Iterator[Batch | Broken]:
         """The rows from ``done`` on; they have been given before it without a fault."""
-        text = dict.fromkeys(self.types, pyarrow().binary())
+        text = dict.fromkeys(map(_latin, self.types), pyarrow().string())
         seen = 0
         try:
             with opened() as file, self._reader(file, text) as reader:
@@ -137,7 +156,7 @@ class _Careful:
         columns = []
         for name, kind in self.types.items():
             cells: list[Any] = []
-            _convert(batch.column(name), kind, name, 0, cells, wrong)
+            _convert(_bytes(batch.column(_latin(name)), kind), kind, name, 0, cells, wrong)
             columns.append(pyarrow().concat_arrays(cells))
         rows = pyarrow().RecordBatch.from_arrays(columns, names=list(self.types))
         return Batch(rows, self._spread(first, len(rows)), tuple(sorted(wrong.items())))
@@ -148,6 +167,26 @@ class _Careful:
         starts = sorted({0, *(gap - first for gap in self._gaps[low:high])})
         firsts = [first + start + bisect_right(self._gaps, first + start) for start in starts]
         return Spread([0] * len(starts), starts, firsts)
+
+
+def _latin(name: str) -> str:
+    """A name as it comes when UTF-8 is read as Latin-1."""
+    return name.encode().decode(LATIN)
+
+
+def _utf8(text: str) -> bytes:
+    """The bytes that were read as Latin-1."""
+    return text.encode(LATIN)
+
+
+def _bytes(column: Any, kind: Any) -> Any:
+    """Cells as the bytes they were in the file; numbers need no care, they are ASCII."""
+    pa = pyarrow()
+    if not pa.types.is_string(kind):
+        return column.cast(pa.binary())
+    coded = column.dictionary_encode()
+    levels = pa.array([_utf8(level) for level in coded.dictionary.to_pylist()], pa.binary())
+    return pa.DictionaryArray.from_arrays(coded.indices, levels).dictionary_decode()
 
 
 def _convert(

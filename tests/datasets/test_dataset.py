@@ -407,6 +407,16 @@ def test_csv_cells_and_rows_that_are_none(tmp_path: Path) -> None:
     assert (counts.skipped_rows, counts.skipped_files) == (5, 0)
 
 
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_mark_of_the_byte_order_is_no_part_of_a_name(tmp_path: Path, pack: Any) -> None:
+    name = "a.csv" if pack is bytes else "a.csv.gz"
+    content = b"\xef\xbb\xbflegit,fraud\n0.5,0.5\n1\n0.4,0.6\n"
+    (tmp_path / name).write_bytes(pack(content))
+    got, _, counts = read(resolved(tmp_path, name, on_error="skip"))
+    assert got.tolist() == [[0.5, 0.5], [0.4, 0.6]]
+    assert counts.messages == (f"{name}, row 1: has 1 values, the header has 2",)
+
+
 def test_text_that_is_not_utf_8(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(
         b"legit,fraud,country\n0.5,0.5,BE\n0.5,0.5,\xff\n0.5,0.5,\xc3\xa9\n"
@@ -425,6 +435,15 @@ def test_text_that_is_not_utf_8(tmp_path: Path) -> None:
         _, pieces, counts = read(resolved(tmp_path, name, on_error="skip", **asked))
         assert counts.messages == (message,)
         assert sorted(n for p in pieces for (n,) in p.names) == ["BE", "é"]
+    content = "legit,fraud,é\n0.5,0.5,ü\n0.5,0.5,".encode() + b"\xff,1\n0.5,0.5,\xff\n0.4,0.6,x\n"
+    (tmp_path / "c.csv").write_bytes(content)
+    got, pieces, counts = read(resolved(tmp_path, "c.csv", on_error="skip", group_by=("é",)))
+    assert got.tolist() == [[0.5, 0.5], [0.4, 0.6]]
+    assert pieces[0].names == (("ü",), ("x",))
+    assert counts.messages == (
+        "c.csv, row 2: column é holds text that is not UTF-8",
+        "c.csv, row 1: has 4 values, the header has 3",
+    )
     (tmp_path / "b.csv").write_bytes(b"legit,fraud,\xff\n0.5,0.5,1\n")
     with pytest.raises(InvalidInput, match=r"b.csv: cannot be read: "):
         resolved(tmp_path, "b.csv")
@@ -466,8 +485,6 @@ def test_what_is_asked_for_is_checked(
     assert message in caught.value.faults[0].message
 
 
-# pyarrow's CSV reader says so of a row that has neither its number of cells nor UTF-8.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
     "name", ["a.parquet", "p.parquet", "a.arrow", "s.arrow", "a.csv", "a.csv.gz"]
 )
