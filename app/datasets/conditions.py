@@ -1,4 +1,4 @@
-"""Filters over columns of known types, by pyarrow: as a mask of rows, or to skip row groups.
+"""Filters over columns of known types, by pyarrow: as a mask of rows, or an expression.
 
 ``not`` is pushed down to the tests, so that above them only and/or are left; there null and false
 are the same, and every test may answer false for a missing value, turned or not.

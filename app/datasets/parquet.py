@@ -1,4 +1,9 @@
-"""Parquet: chunks are row groups, and their checksums are looked at where they have some."""
+"""Parquet: chunks are row groups, and their checksums are looked at where they have some.
+
+Neither sizes nor statistics of columns are asked of a footer: where it has been damaged, pyarrow
+(26) ends the process then, in ``RowGroupMetaData.column`` as in ``ParquetFileFragment.subset``. So
+filters leave out files by their folders, and rows by their values, but no row groups unseen.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -35,16 +40,6 @@ def survey(opened: Opening, size: int, columns: Mapping[str, Use]) -> Survey:
         return Survey(types, tuple(Chunk(rows, rows * width) for rows in counts))
 
 
-def unneeded(opened: Opening, condition: Any) -> frozenset[int]:
-    """Row groups in which no row passes a filter, as their statistics say; ``Unreadable``."""
-    import pyarrow.dataset as ds
-
-    with readable(), opened() as file:
-        fragment = ds.ParquetFileFormat().make_fragment(source(file))
-        kept = fragment.subset(condition, schema=fragment.physical_schema).row_groups
-        return frozenset(range(fragment.num_row_groups)) - {group.id for group in kept}
-
-
 def batches(opened: Opening, selection: Selection, remote: bool) -> Iterator[Batch | Broken]:
     """The rows of some row groups; small ones are read together."""
     with opened() as file:
@@ -61,7 +56,7 @@ def batches(opened: Opening, selection: Selection, remote: bool) -> Iterator[Bat
 
 
 def _width(kind: Any) -> int:
-    """Bytes of a cell in memory, about: the footer's own figures end the process if forged."""
+    """Bytes of a cell in memory, about."""
     try:
         return max(int(kind.bit_width) // 8, 1)
     except ValueError:

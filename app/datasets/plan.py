@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from app.core.errors import InvalidInput
-from app.datasets import columns, parquet
+from app.datasets import columns
 from app.datasets.arrow import pyarrow
 from app.datasets.conditions import Conditions, possible
 from app.datasets.listing import File
@@ -66,7 +66,7 @@ class Plan:
                 return Looked(self.file, rows=rows, problem=problem)
             here = {value.name for value in self.folders}
             types = tuple((n, found.types[n]) for n in sorted(self.wanted.needed.keys() - here))
-            skipped = self._unneeded(replace(bare, types=types))
+            self._tested(replace(bare, types=types))
         except Unreadable as error:
             return Looked(self.file, rows=None, problem=f"cannot be read: {error}")
         except InvalidInput as error:
@@ -79,27 +79,16 @@ class Plan:
                 rows=tuple(found.chunks[k].rows for k in chunks),
                 whole=len(chunks) == len(found.chunks),
             )
-            for chunks in _parts(found, skipped)
+            for chunks in _parts(found)
         )
         return Looked(self.file, parts, _rows(found.chunks))
 
-    def _unneeded(self, part: FilePartition) -> frozenset[int]:
-        """Chunks in which no row passes the filter."""
-        if self.wanted.condition is None:
-            return frozenset()
-        import pyarrow.compute as pc
+    def _tested(self, part: FilePartition) -> None:
+        """``InvalidInput`` for a filter that does not suit the types of the columns."""
+        if self.wanted.condition is not None:
+            import pyarrow.compute as pc
 
-        values = {value.name: value for value in self.folders}
-
-        def of(name: str) -> Any:
-            if name in values:
-                return pc.scalar(pyarrow().scalar(values[name].value, values[name].type))
-            return pc.field(name)
-
-        condition = part.conditions(of).met(self.wanted.condition)
-        if part.format != "parquet":
-            return frozenset()
-        return parquet.unneeded(part.opened, condition)
+            part.conditions(pc.field).met(self.wanted.condition)
 
     def _problem(self, types: Mapping[str, Any]) -> str | None:
         """What is wrong with the columns of a file."""
@@ -156,14 +145,12 @@ def _is_whole(text: str) -> bool:
     return plain and str(int(text)) == text
 
 
-def _parts(found: Survey, unneeded: frozenset[int]) -> Iterable[tuple[int, ...]]:
+def _parts(found: Survey) -> Iterable[tuple[int, ...]]:
     """Runs of chunks of bounded size; an empty file is one part without rows."""
     part: list[int] = []
     rows = size = 0
     parts = []
     for k, chunk in enumerate(found.chunks):
-        if k in unneeded:
-            continue
         rows, size = rows + (chunk.rows or 0), size + chunk.bytes
         if part and (rows > PARTITION_ROWS or size > PARTITION_BYTES):
             parts.append(tuple(part))
