@@ -27,6 +27,7 @@ from app.estimation.request import (
     PosteriorBatch,
     Request,
     ShiftOptions,
+    SummedBatch,
 )
 from app.estimation.rows import SourceRows
 from app.estimation.scorecard import scored
@@ -63,6 +64,7 @@ __all__ = [
     "ShiftAnswer",
     "ShiftOptions",
     "SourceRows",
+    "SummedBatch",
     "UnknownShare",
     "adjust_batch",
     "adjust_intercepts",

@@ -8,7 +8,7 @@ import numpy as np
 from app.core.errors import InvalidInput, MethodUnavailable
 from app.core.prevalence.matching.version import MOST_NUMBERS, MOST_ROWS
 from app.core.prevalence.source import SourceModel
-from app.estimation.request import Batch, FeatureBatch, OutputBatch, PosteriorBatch
+from app.estimation.request import Batch, FeatureBatch, OutputBatch, PosteriorBatch, SummedBatch
 
 Method = Literal[
     "cc",
@@ -27,6 +27,8 @@ Method = Literal[
 ]
 METHODS: tuple[Method, ...] = get_args(Method)
 ALIASES: dict[str, Method] = {"bbse": "acc", "bbse+": "acc-qp", "sld": "em", "emq": "em"}
+SUMMED: frozenset[Method] = frozenset({"cc", "pcc", "acc", "acc-qp", "pacc-qp", "mle", "rffm"})
+"""Methods that need few sums over the rows, and not the rows themselves."""
 MATCHING: frozenset[Method] = frozenset({"kmm-gaussian", "kmm-energy", "rffm"})
 LABEL_SCALE: frozenset[Method] = frozenset({"cc", "acc", "acc-qp", "pacc-qp", *MATCHING})
 """Methods that rest on labels: their source priors are label frequencies, also where posteriors
@@ -86,7 +88,9 @@ def _automatic(model: SourceModel, batch: Batch) -> tuple[Method, str]:
             return "mle", "predicted outputs with a confusion matrix"
         return "cc", "predicted outputs without a confusion matrix: counting is all there is"
     card = model.scorecard
-    return default(model) if card is None else (canonical(card.chosen), card.reason)
+    if card is None or refusal(canonical(card.chosen), model, batch) is not None:
+        return default(model)
+    return canonical(card.chosen), card.reason
 
 
 def default(model: SourceModel) -> tuple[Method, str]:
@@ -103,6 +107,8 @@ def default(model: SourceModel) -> tuple[Method, str]:
 
 def refusal(method: Method, model: SourceModel, batch: Batch) -> str | None:
     """Why this model cannot serve this method on this batch, or None."""
+    if isinstance(batch, SummedBatch) and method not in SUMMED:
+        return "it goes through the rows too often for a data set; choose mle"
     if method in MATCHING:
         return _mismatch(method, model, batch)
     if isinstance(batch, FeatureBatch):

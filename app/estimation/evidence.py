@@ -8,6 +8,7 @@ import numpy as np
 from app.core.errors import MethodUnavailable
 from app.core.prevalence.adjust import adjust, gains_from_nothing, log_weights
 from app.core.prevalence.arrays import Floats
+from app.core.prevalence.binned import Bins
 from app.core.prevalence.blocks import with_labels
 from app.core.prevalence.calibration import Scaling
 from app.core.prevalence.confusion import ConfusionMatrix, decision_counts
@@ -18,6 +19,7 @@ from app.core.prevalence.matching.exact import Kernels
 from app.core.prevalence.matching.fit import Fit, features_fit
 from app.core.prevalence.matching.kernels import Name as KernelName
 from app.core.prevalence.matching.version import Matching
+from app.core.prevalence.means import RowMean
 from app.core.prevalence.mle import MleResult, mle
 from app.core.prevalence.moments import moments
 from app.core.prevalence.source import SourceModel
@@ -143,16 +145,27 @@ class Evidence:
         return rows
 
     @cached_property
+    def row_mean(self) -> RowMean:
+        """The mean of ``rows``, and their spread."""
+        return RowMean.of(self.rows, self.row_weights)
+
+    @cached_property
+    def unlabelled_mean(self) -> RowMean:
+        """The same of ``unlabelled_rows``."""
+        return RowMean.of(self.unlabelled_rows, self.row_weights)
+
+    def likelihood_of_rows(self, batch: PosteriorBatch) -> Likelihood:
+        """Calibration is applied block by block."""
+        calibration = self.model.calibration
+        return Likelihood.of(
+            batch.posteriors, self.source, batch.weights, calibration, batch.labels
+        )
+
+    @cached_property
     def likelihood(self) -> Likelihood:
-        """The likelihood of the batch; calibration is applied block by block."""
+        """The likelihood of the batch."""
         if isinstance(self.batch, PosteriorBatch):
-            found = Likelihood.of(
-                self.batch.posteriors,
-                self.source,
-                self.batch.weights,
-                calibration=self.model.calibration,
-                labels=self.batch.labels,
-            )
+            found = self.likelihood_of_rows(self.batch)
             if self.model.validation_size is None:
                 self.warn(
                     "uncalibrated",
@@ -240,14 +253,14 @@ class Evidence:
         return self.model.matching
 
     @property
+    def row_weights(self) -> Floats | None:
+        """How many rows each row stands for; None for itself alone."""
+        return self.batch.weights if isinstance(self.batch, PosteriorBatch) else None
+
+    @property
     def summed_up(self) -> bool:
         """Whether the rows stand for several each."""
         return isinstance(self.batch, PosteriorBatch) and self.batch.weights is not None
-
-    def mean(self, rows: Floats) -> Floats:
-        """The mean of N × C numbers over the rows of the batch."""
-        weights = self.batch.weights if isinstance(self.batch, PosteriorBatch) else None
-        return np.asarray(np.average(rows, axis=0, weights=weights))
 
     @property
     def matched_rows(self) -> Floats:
@@ -288,10 +301,16 @@ class Evidence:
             return None
         if self.summed_up:
             return None
-        rows = self.batch.posteriors
-        if self.batch.labels is not None:
-            rows = rows[self.batch.labels < 0]
-        return self.model.bins.fit(self.model.bins.count(rows), self.model.output_priors)
+        return self.model.bins.fit(
+            self.binned(self.batch, self.model.bins), self.model.output_priors
+        )
+
+    def binned(self, batch: PosteriorBatch, bins: Bins) -> Floats:
+        """Counts of the rows without labels, by bin."""
+        rows = batch.posteriors
+        if batch.labels is not None:
+            rows = rows[batch.labels < 0]
+        return bins.count(rows)
 
     def log_offsets(self, source: Floats, prevalence: Floats) -> Floats | None:
         """ln(p_k / p0_k); None where a class of zero source prior has a share."""

@@ -37,6 +37,18 @@ class PosteriorBatch:
 
 
 @dataclass(frozen=True)
+class SummedBatch(PosteriorBatch):
+    """``rows`` rows of posteriors that stay where they are: whoever has them answers with sums."""
+
+    rows: int = 0
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return self.rows
+
+
+@dataclass(frozen=True)
 class OutputBatch:
     """N predicted outputs as J counts, in the order of the version's outputs.
 
@@ -108,7 +120,7 @@ class IntervalOptions:
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of a batch. ``interval`` None: no intervals; ``refit``: of cde.
+    """What is asked of a batch. ``interval``, ``shift`` None: not asked for; ``refit``: of cde.
 
     ``soft``: shares may sum to less than one, the rest is none of the classes.
     """
@@ -116,7 +128,7 @@ class Request:
     method: str = "auto"
     em: EmOptions = EmOptions()
     bayes: BayesOptions = BayesOptions()
-    shift: ShiftOptions = ShiftOptions()
+    shift: ShiftOptions | None = ShiftOptions()
     interval: IntervalOptions | None = None
     trace: bool = False
     posteriors: bool = False

@@ -76,7 +76,7 @@ def _cc(evidence: Evidence, request: Request) -> Solution:
 
 def _pcc(evidence: Evidence, request: Request) -> Solution:
     _warn_uncorrected(evidence)
-    return Solution(evidence.mean(evidence.rows), Diagnostics("converged"))
+    return Solution(evidence.row_mean.mean, Diagnostics("converged"))
 
 
 def _warn_uncorrected(evidence: Evidence) -> None:
@@ -144,7 +144,7 @@ def _matched(
 
 def _soft(evidence: Evidence, request: Request) -> Solution:
     assert evidence.model.soft is not None
-    shares = evidence.mean(evidence.unlabelled_rows)
+    shares = evidence.unlabelled_mean.mean
     return _checked(evidence, acc_qp(evidence.model.soft, shares, evidence.model.output_priors))
 
 

@@ -22,7 +22,7 @@ from app.core.prevalence.soft import soft_replicates
 from app.estimation.answers import IntervalAnswer, IntervalMethod
 from app.estimation.choice import MATCHING, Method
 from app.estimation.evidence import Evidence
-from app.estimation.request import IntervalOptions, OutputBatch, PosteriorBatch
+from app.estimation.request import IntervalOptions, OutputBatch, PosteriorBatch, SummedBatch
 from app.estimation.solve import Solution
 
 FEW = 5
@@ -143,16 +143,14 @@ def _binomial(evidence: Evidence, options: IntervalOptions) -> IntervalAnswer:
 
 
 def _mean(evidence: Evidence, solution: Solution, options: IntervalOptions) -> IntervalAnswer:
-    rows = evidence.rows
-    N = evidence.batch.size if evidence.summed_up else len(rows)
-    if N == 1:
-        classes = rows.shape[1]
+    rows = evidence.row_mean
+    if rows.size == 1:
+        classes = len(rows.mean)
         ends = np.zeros(classes), np.ones(classes)
         return IntervalAnswer(*ends, options.level, "wald", options.of)
     # One more row at the source priors: equal rows do not make the mean certain.
-    variance = evidence.mean((rows - evidence.mean(rows)) ** 2) * (N / (N - 1))
-    variance += (evidence.source - solution.prevalence) ** 2 / N
-    reach = -ndtri((1 - options.level) / 2) * np.sqrt(variance / N)
+    variance = rows.variances + (evidence.source - solution.prevalence) ** 2 / rows.size
+    reach = -ndtri((1 - options.level) / 2) * np.sqrt(variance / rows.size)
     lower = np.maximum(solution.prevalence - reach, 0.0)
     upper = np.minimum(solution.prevalence + reach, 1.0)
     return IntervalAnswer(lower, upper, options.level, "wald", options.of)
@@ -217,14 +215,12 @@ def _replicates(
         return _matched(evidence, method, seed, soft)
     if method == "cc":
         return bootstrap.counted(evidence.class_counts, seed)
+    if method == "pcc" and isinstance(batch, SummedBatch):
+        return bootstrap.averaged_limit(evidence.row_mean, seed)
     if method == "pcc":
         return bootstrap.averaged(evidence.rows, seed)
     if method in ("em", "mle") and isinstance(batch, PosteriorBatch):
-        if bootstrap.too_large(evidence.likelihood):
-            return None
-        source = evidence.uncertainty
-        known = source if isinstance(source, SourceError) else None
-        return bootstrap.maximised(evidence.likelihood, evidence.maximum, seed, known)
+        return _maximised(evidence, seed)
     if method == "mle" and evidence.labelled:
         raise MethodUnavailable("a bootstrap of labelled rows", "mle has likelihood intervals")
     if method == "pacc-qp":
@@ -238,6 +234,16 @@ def _replicates(
         many = partial(bootstrap.acc_qp_many, soft=soft)
     priors = evidence.model.output_priors
     return bootstrap.inverted(many, evidence.confusion, evidence.output_counts, priors, seed)
+
+
+def _maximised(evidence: Evidence, seed: int) -> Replicates | None:
+    likelihood, top, source = evidence.likelihood, evidence.maximum, evidence.uncertainty
+    known = source if isinstance(source, SourceError) else None
+    if not likelihood.at_hand and likelihood.size:
+        return bootstrap.linearised(likelihood, top, seed, known)
+    if bootstrap.too_large(likelihood) or not likelihood.at_hand:
+        return None
+    return bootstrap.maximised(likelihood, top, seed, known)
 
 
 def _matched(evidence: Evidence, method: Method, seed: int, soft: bool) -> Replicates | None:
@@ -259,7 +265,7 @@ def _soft(evidence: Evidence, seed: int) -> Replicates | None:
     if validation is None or too_many or evidence.summed_up:
         return None
     rows = evidence.model.calibration.apply(validation.posteriors)
-    batch, priors = evidence.unlabelled_rows, evidence.model.output_priors
+    batch, priors = evidence.unlabelled_mean, evidence.model.output_priors
     return soft_replicates(batch, rows, validation.labels, priors, seed)
 
 

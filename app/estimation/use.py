@@ -28,7 +28,7 @@ from app.estimation.answers import (
 from app.estimation.choice import choose
 from app.estimation.evidence import Evidence
 from app.estimation.histogram import Histogram, histogram
-from app.estimation.request import Batch, FeatureBatch, PosteriorBatch, Request
+from app.estimation.request import Batch, FeatureBatch, PosteriorBatch, Request, ShiftOptions
 from app.estimation.rows import SourceRows
 from app.estimation.solve import Solution, solve
 from app.estimation.spread import interval
@@ -51,9 +51,11 @@ def estimated(evidence: Evidence, request: Request) -> Estimate:
     method, reason = choose(model, batch, request.method)
     solution = solve(evidence, method, request)
     p, source = solution.prevalence, evidence.source_of(method)
-    shift = _shift(evidence, p, source, request, rows) if evidence.has_likelihood else None
-    if shift is None:
+    shift = None
+    if not evidence.has_likelihood:
         _warn_untested(evidence)
+    elif request.shift is not None:
+        shift = _shift(evidence, p, source, request.shift, rows)
     _advise(evidence, shift)
     fit = evidence.fit
     if fit is not None and fit.p_value < NOT_PRIOR_SHIFT:
@@ -148,7 +150,8 @@ def adjust_batch(
         method, _ = choose(model, batch, request.method)
         target = _known(solve(evidence, method, request).prevalence)
     source = evidence.source_of(method)
-    if request.only_if_shifted and not _shift(evidence, target, source, request, rows).detected:
+    tested = request.shift or ShiftOptions()
+    if request.only_if_shifted and not _shift(evidence, target, source, tested, rows).detected:
         evidence.warn("little-shift", "no shift was detected; posteriors keep the source priors")
         target = source
     adjusted = evidence.adjusted(source, target)
@@ -208,7 +211,8 @@ def compare_priors(
     evidence = Evidence(model, batch)
     evidence.require_likelihood("a shift test")
     solution = solve(evidence, "mle", request)
-    shift = _shift(evidence, solution.prevalence, evidence.source, request, rows)
+    tested = request.shift or ShiftOptions()
+    shift = _shift(evidence, solution.prevalence, evidence.source, tested, rows)
     return ShiftAnswer(batch.size, shift, solution.diagnostics, evidence.said)
 
 
@@ -270,12 +274,12 @@ def _shift(
     evidence: Evidence,
     prevalence: Floats,
     source: Floats,
-    request: Request,
+    options: ShiftOptions,
     rows: SourceRows | None,
 ) -> ShiftTest:
     """The test at the likelihood's maximum; the effect size is that of ``prevalence``."""
-    options, likelihood = request.shift, evidence.likelihood
-    reference = _reference(evidence, request, rows)
+    likelihood = evidence.likelihood
+    reference = _reference(evidence, options, rows)
     test = likelihood_ratio_test(
         evidence.maximum.gain,
         likelihood.size,
@@ -291,8 +295,8 @@ def _shift(
     return test
 
 
-def _reference(evidence: Evidence, request: Request, rows: SourceRows | None) -> Reference:
-    asked = request.shift.reference
+def _reference(evidence: Evidence, options: ShiftOptions, rows: SourceRows | None) -> Reference:
+    asked = options.reference
     available = _source_rows(evidence) is not None
     if asked in ("scaled-chi-square", "bootstrap") and not available:
         reason = "the version has no validation set; register one"

@@ -20,6 +20,8 @@ MOST_BINS = 5
 """Of each decision."""
 MOST_ROWS = 100_000
 """Rows of a batch that are looked at: more do not sharpen a test that rests on fewer labels."""
+MOST_DRAWN_FROM = 1_000_000_000
+"""Of so many rows, drawing some is the same with and without replacement."""
 MOST_CELLS = 4000
 """Most bins × classes of a version that is tested."""
 
@@ -60,6 +62,17 @@ class Bins:
         some = posteriors[:: -(-len(posteriors) // MOST_ROWS) or 1]
         cells = _cells(row_argmax(some), row_maxima(some), self.edges)
         return np.bincount(cells, minlength=self.counts.shape[1]).astype(np.float64)
+
+    def thinned(self, counts: Floats) -> Floats:
+        """Of more rows than are looked at, the counts of so many, taken without replacement."""
+        size = int(counts.sum())
+        if size <= MOST_ROWS:
+            return counts
+        rng = np.random.default_rng(0)
+        if size >= MOST_DRAWN_FROM:
+            return rng.multinomial(MOST_ROWS, counts / size).astype(np.float64)
+        drawn = rng.multivariate_hypergeometric(counts.astype(np.int64), MOST_ROWS)
+        return drawn.astype(np.float64)
 
     def fit(
         self, batch: Floats, source: Floats, seed: int = 0, count: int = REPLICATES

@@ -17,6 +17,7 @@ from app.core.prevalence.confusion import NOTHING, ConfusionMatrix, acc_qp
 from app.core.prevalence.covariance import SourceError, inverse_hessian
 from app.core.prevalence.intervals import Intervals
 from app.core.prevalence.likelihood import Likelihood
+from app.core.prevalence.means import RowMean
 from app.core.prevalence.mle import MleResult
 from app.core.prevalence.nonnegative_qp import nonnegative_qp
 
@@ -113,27 +114,73 @@ def maximised(
     full[:, known] = shares
     if source is not None:
         hessian = likelihood.hessian(top.prevalence)[0] if top.hessian is None else top.hessian
-        inverse = inverse_hessian(hessian, top.prevalence > 0)
-        effect = inverse @ source.effect(likelihood, top.prevalence, hessian)
-        scale, directions = np.linalg.eigh(source.covariance)
-        root = directions * np.sqrt(np.maximum(scale, 0.0))
-        moves = rng.standard_normal((replicates, len(scale))) @ (effect @ root).T
-        full = np.maximum(full + moves, 0.0)
-        full /= full.sum(axis=1, keepdims=True)
+        full = _moved(rng, full, likelihood, top.prevalence, hessian, source)
     return Replicates(full, seed)
+
+
+def linearised(
+    likelihood: Likelihood,
+    top: MleResult,
+    seed: int,
+    source: SourceError | None = None,
+    replicates: int = REPLICATES,
+) -> Replicates:
+    """The same in the limit of long batches, from the likelihood's derivatives at the top alone.
+
+    Resampling moves the multipliers m by a normal draw of covariance (H − m mᵀ)/N, and a Newton
+    step on the simplex follows them.
+    """
+    rng = np.random.default_rng(seed)
+    known, p = likelihood.known, top.prevalence
+    H, m = likelihood.hessian(p)
+    within, slope = H[np.ix_(known, known)], m[known]
+    scale, directions = np.linalg.eigh((within - np.outer(slope, slope)) / likelihood.size)
+    root = directions * np.sqrt(np.maximum(scale, 0.0))
+    drawn = slope + rng.standard_normal((replicates, len(known))) @ root.T
+    hessians = np.broadcast_to(within, (replicates, *within.shape))
+    start = np.broadcast_to(p[known], drawn.shape)
+    full = np.zeros((replicates, len(p)))
+    full[:, known] = _steps(hessians, 0.5 * (within @ p[known] + drawn), start)
+    if source is not None:
+        full = _moved(rng, full, likelihood, p, H, source)
+    return Replicates(full, seed)
+
+
+def _moved(
+    rng: np.random.Generator,
+    shares: Floats,
+    likelihood: Likelihood,
+    p: Floats,
+    hessian: Floats,
+    source: SourceError,
+) -> Floats:
+    """B × C shares, each moved by a draw of the source's error."""
+    inverse = inverse_hessian(hessian, p > 0)
+    effect = inverse @ source.effect(likelihood, p, hessian)
+    scale, directions = np.linalg.eigh(source.covariance)
+    root = directions * np.sqrt(np.maximum(scale, 0.0))
+    moves = rng.standard_normal((len(shares), len(scale))) @ (effect @ root).T
+    moved: Floats = np.maximum(shares + moves, 0.0)
+    moved /= moved.sum(axis=1, keepdims=True)
+    return moved
 
 
 def averaged(rows: Floats, seed: int, replicates: int = REPLICATES) -> Replicates:
     """Replicates of the mean of N × C rows; drawn from the normal limit for long batches."""
-    rng = np.random.default_rng(seed)
     N = len(rows)
     if N * replicates > LARGEST:
-        centred = rows - rows.mean(axis=0)
-        spread = centred.T @ centred / N**2
-        drawn = rng.multivariate_normal(rows.mean(axis=0), spread, replicates, method="eigh")
-        return Replicates(np.clip(drawn, 0.0, 1.0), seed)
+        return averaged_limit(RowMean.of(rows), seed, replicates)
+    rng = np.random.default_rng(seed)
     means = [drawn @ rows / N for drawn in _weights(rng, np.ones(N), replicates)]
     return Replicates(np.concatenate(means), seed)
+
+
+def averaged_limit(rows: RowMean, seed: int, replicates: int = REPLICATES) -> Replicates:
+    """Replicates of a mean, drawn from its normal limit."""
+    rng = np.random.default_rng(seed)
+    spread = rows.products / rows.size**2
+    drawn = rng.multivariate_normal(rows.mean, spread, replicates, method="eigh")
+    return Replicates(np.clip(drawn, 0.0, 1.0), seed)
 
 
 def too_large(likelihood: Likelihood, replicates: int = REPLICATES) -> bool:

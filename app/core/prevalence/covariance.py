@@ -9,6 +9,7 @@ calibration's scales, all equal or one per class.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -203,7 +204,14 @@ def _scale_effect(likelihood: Likelihood, p: Floats, scale: float, bias: Floats)
         return effect
     x = p[known] * likelihood.ratio
     shift = np.log(likelihood.factors) - bias[known]
-    total = np.zeros(len(known))
+    total = likelihood.total(partial(_scale_sums, x=x, shift=shift))
+    effect[known, 0] = total / (likelihood.size * scale)
+    return effect
+
+
+def _scale_sums(likelihood: Likelihood, x: Floats, shift: Floats) -> Floats:
+    """Σ_i q_ik (z_ik − mean_i), K values."""
+    total = np.zeros(len(x))
     for block, weights in likelihood.informative:
         adjusted = block * x
         divide_rows(adjusted, row_sums(adjusted), adjusted)
@@ -213,26 +221,31 @@ def _scale_effect(likelihood: Likelihood, p: Floats, scale: float, bias: Floats)
         scores *= adjusted
         ones = np.ones(len(block)) if weights is None else weights
         total += ones @ scores - (ones * mean) @ adjusted
-    effect[known, 0] = total / (likelihood.size * scale)
-    return effect
+    return total
 
 
 def _scale_effects(likelihood: Likelihood, p: Floats, calibration: Scaling) -> Floats:
     """mean_i (diag q_i − q_i q_iᵀ) diag z_i, C × C, from one pass over raw and calibrated rows."""
     known = likelihood.known
     x = p[known] * likelihood.ratio
-    total = np.zeros((len(known), len(known)))
+    total = likelihood.total(partial(_scale_products, x=x, floor=calibration.floor))
+    effects = np.zeros((len(p), len(p)))
+    effects[np.ix_(known, known)] = total / likelihood.size
+    return effects
+
+
+def _scale_products(likelihood: Likelihood, x: Floats, floor: float) -> Floats:
+    """Σ_i (diag q_i − q_i q_iᵀ) diag z_i, K × K."""
+    total = np.zeros((len(x), len(x)))
     raw = likelihood.blocks.uncalibrated()
     for (block, weights), (rows, _) in zip(likelihood.blocks, raw, strict=True):
         adjusted = block * x
         mass = row_sums(adjusted)
         divide_rows(adjusted, np.where(mass > 0, mass, 1.0), adjusted)
-        scores = log_scores(rows, calibration.floor)
+        scores = log_scores(rows, floor)
         scores *= adjusted
         if weights is not None:
             scores *= weights[:, None]
         total -= adjusted.T @ scores
-        total[np.diag_indices(len(known))] += scores.sum(axis=0)
-    effects = np.zeros((len(p), len(p)))
-    effects[np.ix_(known, known)] = total / likelihood.size
-    return effects
+        total[np.diag_indices(len(x))] += scores.sum(axis=0)
+    return total

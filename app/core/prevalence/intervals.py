@@ -52,7 +52,8 @@ def likelihood_intervals(
     ``of``: shares of the population, or the realised shares of these rows; ``source``: what is
     uncertain about the source, None for nothing. Classes of zero source prior get [0, 0]. With
     ``wald`` classes at zero, at one or undetermined are profiled all the same. Where
-    profiling would cost more than ``MOST_WORK``, ℓ_k is replaced by its quadratic expansion.
+    profiling would cost more than ``MOST_WORK``, or the rows are not at hand, ℓ_k is replaced by
+    its quadratic expansion.
     """
     p = top.prevalence
     lower, upper = np.zeros(len(p)), np.zeros(len(p))
@@ -78,7 +79,7 @@ def likelihood_intervals(
             lower[k], upper[k] = _wald(float(p[k]), z * float(error[k]))
     profiled = np.flatnonzero(by_profile)
     work = likelihood.rows * len(p) + len(p) ** 3
-    approximate = work * len(profiled) > MOST_WORK
+    approximate = work * len(profiled) > (MOST_WORK if likelihood.at_hand else 0)
     if approximate:
         _expanded(likelihood, top, hessian, spread, profiled, level, (lower, upper))
         return Intervals(lower, upper, level, approximate)

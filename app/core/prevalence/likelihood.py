@@ -25,6 +25,9 @@ from app.core.prevalence.logs import log_sum
 SHARED = ("census", "informative", "known")
 """What does not depend on the source priors themselves."""
 
+CHEAP = 1 << 20
+"""N C² up to which a Hessian pass is hardly dearer than a gradient pass."""
+
 T = TypeVar("T")
 
 
@@ -108,6 +111,16 @@ class Likelihood:
         """Weight of the rows that all source classes exclude: they say nothing."""
         return self.census.unsupported
 
+    @property
+    def at_hand(self) -> bool:
+        """Whether the rows can be read here, as often as it takes."""
+        return True
+
+    @property
+    def curved(self) -> bool:
+        """Whether a Hessian costs next to nothing where multipliers are asked for."""
+        return self.blocks.few and self.rows * len(self.source) ** 2 <= CHEAP
+
     @cached_property
     def known(self) -> Codes:
         """Positions of the classes of positive source prior."""
@@ -140,6 +153,10 @@ class Likelihood:
     def informative(self) -> Blocks:
         """The rows that count, as blocks of the known classes."""
         return self.blocks if self.census.tidy else self.blocks.tidied()
+
+    def total(self, of: "Callable[[Likelihood], Floats]") -> Floats:
+        """A sum over the rows, which ``of`` finds; a function that another process knows too."""
+        return of(self)
 
     def summed(self, of: Callable[[Iterable[Block]], T]) -> T:
         """What ``of`` makes of the informative rows, all of which it must read.

@@ -13,6 +13,7 @@ of how good it is.
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -108,16 +109,20 @@ def moments(likelihood: Likelihood, theta: float) -> Moments:
     column, weight = (1, 1.0 - theta) if theta <= 0.5 else (0, -theta)
     own = float(ratio[column])
     x = ratio * (1.0 - theta, theta) / own
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        totals = likelihood.summed(lambda blocks: _totals(blocks, x, column))
+    totals = likelihood.total(partial(power_sums, x=x, column=column))
     size = likelihood.size or 1.0
-    S = tuple(total / size / weight ** (k + 1) for k, total in enumerate(totals[1:]))
-    gain = (totals[0] - likelihood.census.log_mass) / size + math.log(own)
+    S = tuple(float(total) / size / weight ** (k + 1) for k, total in enumerate(totals[1:]))
+    gain = (float(totals[0]) - likelihood.census.log_mass) / size + math.log(own)
     return Moments(theta, gain, S)
 
 
-def _totals(blocks: Iterable[Block], x: Floats, column: int) -> list[float]:
+def power_sums(likelihood: Likelihood, x: Floats, column: int) -> Floats:
     """Weighted sums over the rows of ln d, v, v², …, v⁶, where v = g / d − 1."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return likelihood.summed(lambda blocks: np.array(_totals(blocks, x, column)))
+
+
+def _totals(blocks: Iterable[Block], x: Floats, column: int) -> list[float]:
     totals, work = [0.0] * (1 + ORDER), np.empty((4, 0))
     for block, weights in blocks:
         if len(block) > work.shape[1]:

@@ -33,8 +33,6 @@ ROUNDING = 1e-9
 """Below this gap a step that does not halve it says that rounding allows no more."""
 NOISE = 1e-12
 """Nothing is learnt from smaller steps."""
-CHEAP = 1 << 20
-"""N C² up to which a Hessian pass is hardly dearer than a gradient pass."""
 
 
 @dataclass
@@ -105,11 +103,10 @@ class Climb:
 
     def evaluate(self, p: Floats) -> Point:
         """The point at ``p``, with a new Hessian where that costs next to nothing."""
-        likelihood = self.likelihood
-        if likelihood.blocks.few and likelihood.rows * len(p) ** 2 <= CHEAP:
+        if self.likelihood.curved:
             return self.with_hessian(p)
         self.passes.gradient += 1
-        return _point(p, likelihood.multipliers(p))
+        return _point(p, self.likelihood.multipliers(p))
 
     def with_hessian(self, p: Floats) -> Point:
         """The point at ``p``, from a Hessian pass."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.bootstrap import REPLICATES, Replicates, acc_qp_many
+from app.core.prevalence.means import RowMean
 
 
 def soft_conditional(posteriors: Floats, labels: Codes) -> Floats:
@@ -20,7 +21,7 @@ def soft_conditional(posteriors: Floats, labels: Codes) -> Floats:
 
 
 def soft_replicates(
-    batch: Floats,
+    batch: RowMean,
     posteriors: Floats,
     labels: Codes,
     source: Floats,
@@ -29,25 +30,24 @@ def soft_replicates(
 ) -> Replicates:
     """Replicates of the estimate: v and the columns of M redrawn from normal distributions.
 
-    ``batch``: N × C; ``posteriors``: n × C with n ``labels``. Each mean gets the covariance of its
-    rows over their number, one more row at the batch's mean or at the class's own vertex keeping
-    equal rows from being certain.
+    ``batch``: of its rows; ``posteriors``: n × C with n ``labels``. Each mean gets the covariance
+    of its rows over their number, one more row at the batch's mean or at the class's own vertex
+    keeping equal rows from being certain.
     """
     rng = np.random.default_rng(seed)
     classes = posteriors.shape[1]
     shares = _means(rng, batch, source, replicates)
     columns = [
-        _means(rng, posteriors[labels == k], np.eye(classes)[k], replicates) for k in range(classes)
+        _means(rng, RowMean.of(posteriors[labels == k]), np.eye(classes)[k], replicates)
+        for k in range(classes)
     ]
     return Replicates(acc_qp_many(np.stack(columns, axis=2), shares, source), seed)
 
 
-def _means(rng: np.random.Generator, rows: Floats, other: Floats, replicates: int) -> Floats:
+def _means(rng: np.random.Generator, rows: RowMean, other: Floats, replicates: int) -> Floats:
     """B × C draws of the mean of ``rows``, whose spread takes in the row ``other`` too."""
-    n = len(rows)
-    mean = rows.mean(axis=0)
-    centred = rows - mean
-    covariance = (centred.T @ centred + np.outer(other - mean, other - mean)) / n
+    n, mean = rows.size, rows.mean
+    covariance = (rows.products + np.outer(other - mean, other - mean)) / n
     values, vectors = np.linalg.eigh(covariance / n)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     drawn: Floats = mean + rng.standard_normal((replicates, len(mean))) @ root.T

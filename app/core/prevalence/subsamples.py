@@ -11,6 +11,8 @@ MANY = 800_000
 COPIED = 1 << 18
 """Numbers in the subsample of a batch that comes in chunks."""
 FEWEST = 2000
+FEWEST_ELSEWHERE = 500
+"""Of rows that are not at hand, in the one sample that there is."""
 SUBSAMPLE_GAP = 0.02
 """A subsample of n rows is solved to this over √n: multipliers are no surer than about 1/√n."""
 
@@ -18,8 +20,11 @@ SUBSAMPLE_GAP = 0.02
 def subsamples(likelihood: Likelihood) -> list[Likelihood]:
     """Subsamples from the smallest to the largest, none with too few rows.
 
-    Chunks give one, which is copied and must be small.
+    Chunks give one, which is copied and must be small; rows elsewhere what was sent of them.
     """
+    if not likelihood.at_hand:
+        sample = likelihood.strided(1)
+        return [sample] if sample.rows >= max(FEWEST_ELSEWHERE, 10 * len(sample.known)) else []
     rows, classes = likelihood.rows, len(likelihood.known)
     strides: tuple[int, ...] = STRIDES
     if classes == 2:

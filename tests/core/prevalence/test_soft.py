@@ -6,6 +6,7 @@ from scipy.optimize import minimize
 
 from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.confusion import acc_qp
+from app.core.prevalence.means import RowMean
 from app.core.prevalence.soft import soft_conditional, soft_replicates
 
 
@@ -48,7 +49,9 @@ def test_intervals_cover() -> None:
     for seed in range(200):
         labels, rows = draw(rng, (0.5, 0.3, 0.2), 300)
         _, batch = draw(rng, target, 300)
-        found = soft_replicates(batch, rows, labels, np.full(3, 1 / 3), seed, 200).intervals(0.95)
+        found = soft_replicates(
+            RowMean.of(batch), rows, labels, np.full(3, 1 / 3), seed, 200
+        ).intervals(0.95)
         covered += (found.lower <= target) & (target <= found.upper)
     assert (covered / 200 > 0.9).all()
     assert (covered / 200 < 0.99).all()
@@ -57,6 +60,8 @@ def test_intervals_cover() -> None:
 def test_equal_rows_are_not_certain() -> None:
     rows = np.array([[0.8, 0.2]] * 5 + [[0.3, 0.7]] * 5)
     labels = np.array([0] * 5 + [1] * 5)
-    found = soft_replicates(rows[:5], rows, labels, np.array([0.5, 0.5]), 0).intervals(0.95)
+    found = soft_replicates(RowMean.of(rows[:5]), rows, labels, np.array([0.5, 0.5]), 0).intervals(
+        0.95
+    )
     assert found.lower[0] < 0.95
     assert found.upper[0] == pytest.approx(1.0)

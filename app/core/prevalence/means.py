@@ -1,0 +1,32 @@
+"""The mean of many rows and their spread about it: all that an averaging method asks of them."""
+
+from dataclasses import dataclass
+
+from app.core.prevalence.arrays import Floats
+
+
+@dataclass(frozen=True)
+class RowMean:
+    """``size`` rows: their mean, C values, and Σ (x − mean)(x − mean)ᵀ, C × C."""
+
+    size: float
+    mean: Floats
+    products: Floats
+
+    @classmethod
+    def of(cls, rows: Floats, weights: Floats | None = None) -> "RowMean":
+        """Of N × C rows, each counted by its weight."""
+        if weights is None:
+            mean = rows.mean(axis=0)
+            centred = rows - mean
+            return cls(float(len(rows)), mean, centred.T @ centred)
+        size = float(weights.sum())
+        mean = weights @ rows / size
+        centred = rows - mean
+        return cls(size, mean, (centred * weights[:, None]).T @ centred)
+
+    @property
+    def variances(self) -> Floats:
+        """Of the C columns, unbiased; for two rows and more."""
+        variances: Floats = self.products.diagonal() / (self.size - 1.0)
+        return variances

@@ -1,0 +1,99 @@
+"""What every engine does: map a function over partitions, and merge what comes of it.
+
+EngineError
+├── Cancelled        whoever waited did not want it any more
+├── EngineLost       the cluster went away, or has no worker left; a finished round is not lost
+└── TooManyGroups    the columns to group by have more values than a job may have answers
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, Self, TypeVar
+
+from app.core.errors import PriorshiftError
+from app.engines.partitions import Partition
+
+
+class EngineError(PriorshiftError):
+    """Root of what can go wrong between the rows and their sums."""
+
+
+class Cancelled(EngineError):
+    """Whoever waited did not want it any more."""
+
+    def __init__(self) -> None:
+        super().__init__("the computation was cancelled; nothing was stored")
+
+
+class EngineLost(EngineError):
+    """The cluster went away, or has no worker left; a finished round is not lost."""
+
+
+class TooManyGroups(EngineError):
+    """The columns to group by have more values than a job may have answers."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        super().__init__(f"there are more than {most} groups; group by fewer columns, or coarser")
+
+    def __reduce__(self) -> "tuple[type[TooManyGroups], tuple[int]]":
+        """It may come from another process."""
+        return type(self), (self.most,)
+
+
+class Mergeable(Protocol):
+    """A sum over some rows; ``rows``: how many they were."""
+
+    @property
+    def rows(self) -> int:
+        """Rows that were read."""
+
+    def merge(self, other: Self) -> Self:
+        """The sum over both; in what order they are merged does not matter but for rounding."""
+
+
+A = TypeVar("A")
+R = TypeVar("R", bound=Mergeable)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """``partitions`` of ``of`` are done in round ``round`` (the first is 1), ``rows`` in them.
+
+    ``rows`` is None where only the end of a round tells.
+    """
+
+    round: int
+    partitions: int
+    of: int
+    rows: int | None
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Who waits: wants to hear of progress, and may not want the answer any more."""
+
+    progress: Callable[[Progress], None] = lambda _: None
+    cancelled: Callable[[], bool] = lambda: False
+    round: int = 1
+
+    def check(self) -> None:
+        """``Cancelled`` if the answer is not wanted any more."""
+        if self.cancelled():
+            raise Cancelled
+
+
+class Engine(Protocol):
+    """Where the rows are read."""
+
+    def sum(
+        self,
+        function: Callable[[A, Partition], R],
+        partitions: Sequence[Partition],
+        argument: A,
+        watch: Watch,
+    ) -> R:
+        """``function(argument, partition)`` of every partition, merged in their order.
+
+        ``function`` is one of a module, as another process must find it. At least one partition.
+        """

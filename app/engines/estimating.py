@@ -1,0 +1,160 @@
+"""Estimates over partitions: rounds of sums until every group has its answer."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from app.core.errors import InvalidInput
+from app.core.prevalence.source import SourceModel
+from app.engines.engine import Engine, EngineError, Watch
+from app.engines.partitions import Partition
+from app.engines.passes import Pass, Source, Survey
+from app.engines.state import State, digest
+from app.engines.summed import SAMPLED, Answers, SummedEvidence, Wanted
+from app.engines.sums import Group, Json, Tally
+from app.engines.work import Task, work
+from app.estimation import Estimate, Method, Request, SourceRows, SummedBatch, estimated
+from app.estimation.choice import choose
+
+MOST_GROUPS = 1000
+FEWEST_SAMPLED = 16
+"""Rows that a partition gives to the sample, however many partitions there are."""
+AVERAGES: frozenset[Method] = frozenset({"pcc", "pacc-qp"})
+
+
+class DataChanged(EngineError):
+    """The rows of this round are not those of the rounds before."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """An estimate per group; ``rounds``: how often the ``rows`` were read, ``bytes`` each time.
+
+    ``renormalised``: rows that were rescaled; ``skipped``: rows that were left out.
+    """
+
+    estimates: dict[Group, Estimate]
+    rounds: int
+    rows: int
+    bytes: int
+    renormalised: int
+    skipped: int
+
+
+def estimate_partitions(
+    model: SourceModel,
+    partitions: Sequence[Partition],
+    request: Request,
+    engine: Engine,
+    *,
+    source_rows: SourceRows | None = None,
+    state: Json | None = None,
+    keep: Callable[[Json], None] = lambda _: None,
+    watch: Watch | None = None,
+    most_groups: int = MOST_GROUPS,
+) -> Outcome:
+    """Estimate the shares of the population of each group of the rows of ``partitions``.
+
+    ``source_rows``: of the version, for the answers that need them. ``state``: what ``keep`` was
+    given after the last finished round, of this or of another process. ``MethodUnavailable``
+    for methods that go through the rows too often; ``TooManyGroups``, ``Cancelled``,
+    ``EngineLost`` of the engine.
+    """
+    waiting = watch or Watch()
+    method, _ = choose(model, _batch(model, 0, 0), request.method)
+    source = _source(model, method)
+    found = State.resumed(state, digest(partitions, source))
+    rounds = _Rounds(engine, partitions, source, most_groups, waiting, found, keep)
+    if found.rounds == 0:
+        rounds.survey()
+    if found.rows == 0:
+        raise InvalidInput.at("/dataset", "holds no rows that could be estimated from")
+    open_ = {
+        group: _evidence(model, source, answers, found, source_rows)
+        for group, answers in found.groups.items()
+    }
+    done: dict[Group, Estimate] = {}
+    while open_:
+        wanted: dict[Group, Pass] = {}
+        for group, evidence in open_.items():
+            waiting.check()
+            try:
+                done[group] = estimated(evidence, request)
+            except Wanted as asked:
+                wanted[group] = asked.wanted
+        open_ = {group: evidence for group, evidence in open_.items() if group in wanted}
+        if wanted:
+            rounds.another(wanted)
+    return Outcome(
+        {group: done[group] for group in found.groups},
+        found.rounds,
+        found.rows,
+        found.bytes,
+        found.renormalised,
+        found.skipped,
+    )
+
+
+def _source(model: SourceModel, method: Method) -> Source:
+    embedding = model.matching.embedding if method == "rffm" and model.matching else None
+    averages = method in AVERAGES
+    return Source(model.priors, model.calibration, model.bins, embedding, averages)
+
+
+def _batch(model: SourceModel, rows: int, renormalised: int) -> SummedBatch:
+    return SummedBatch(np.empty((0, len(model.classes))), renormalised, rows=rows)
+
+
+def _evidence(
+    model: SourceModel,
+    source: Source,
+    answers: Answers,
+    state: State,
+    source_rows: SourceRows | None,
+) -> SummedEvidence:
+    """Of a group. Which group a rescaled row is in, nobody counts: it is said of the whole."""
+    rows = int(answers.survey.added["census"][0])
+    renormalised = state.renormalised if len(state.groups) == 1 else 0
+    batch = _batch(model, rows, renormalised)
+    return SummedEvidence(model, batch, source_rows, answers=answers, passed=source)
+
+
+@dataclass(frozen=True)
+class _Rounds:
+    """Goes through the rows, and keeps what that tells."""
+
+    engine: Engine
+    partitions: Sequence[Partition]
+    source: Source
+    most_groups: int
+    watch: Watch
+    state: State
+    keep: Callable[[Json], None]
+
+    def survey(self) -> None:
+        """The first time."""
+        if not self.partitions:
+            return
+        classes = len(self.source.priors)
+        each = -(-SAMPLED // (classes * len(self.partitions)))
+        sampled = max(each, FEWEST_SAMPLED)
+        tally = self._sum(Task(self.source, None, self.most_groups, sampled))
+        self.state.surveyed(tally, Survey())
+        self.keep(self.state.to_json())
+
+    def another(self, wanted: dict[Group, Pass]) -> None:
+        """Once more, for what each group wants."""
+        passes: dict[Group, tuple[Pass, ...]] = {g: (asked,) for g, asked in wanted.items()}
+        tally = self._sum(Task(self.source, passes, self.most_groups))
+        if tally.rows != self.state.rows or tally.answers.keys() != wanted.keys():
+            raise DataChanged(
+                f"round {self.state.rounds + 1} read {tally.rows} rows, those before "
+                f"{self.state.rows}: the data set was written to meanwhile; start again"
+            )
+        self.state.add(tally, wanted)
+        self.keep(self.state.to_json())
+
+    def _sum(self, task: Task) -> Tally:
+        watch = replace(self.watch, round=self.state.rounds + 1)
+        return self.engine.sum(work, self.partitions, task, watch)

@@ -1,0 +1,142 @@
+"""The engine of one machine: a few threads, each streaming a partition, in bounded memory.
+
+NumPy and pyarrow release the lock where it counts. Sums are merged in the order of the partitions,
+so that the answer is the same to the last bit, whatever the number of threads.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from threading import Condition, Lock
+
+from app.engines.engine import A, Progress, R, Watch
+from app.engines.partitions import Partition, Piece
+
+MEMORY = 512 * 1024 * 1024
+COPIES = 4
+"""What reading a piece and working on it takes, in multiples of its size."""
+FIRST = 16 * 1024 * 1024
+"""Bytes that a piece is thought to take before one has been seen."""
+AHEAD = 4
+"""Partitions per thread that may be finished before their turn to be merged."""
+
+
+@dataclass(frozen=True)
+class Local:
+    """``memory``: bytes that pieces and the work on them may take at once; ``threads``: at most."""
+
+    memory: int = MEMORY
+    threads: int = os.cpu_count() or 1
+
+    def sum(
+        self,
+        function: Callable[[A, Partition], R],
+        partitions: Sequence[Partition],
+        argument: A,
+        watch: Watch,
+    ) -> R:
+        """As every engine does."""
+        told = _Told(watch, len(partitions))
+        room = _Room(self.memory)
+        waiting: deque[Future[R]] = deque()
+        total: R | None = None
+        stop = _Stop()
+        watched = (_Watched(partition, room, told, stop) for partition in partitions)
+        with ThreadPoolExecutor(self.threads, "partition") as pool:
+            try:
+                for partition in watched:
+                    waiting.append(pool.submit(function, argument, partition))
+                    if len(waiting) >= AHEAD * self.threads:
+                        total = _merged(total, waiting.popleft().result(), told)
+                while waiting:
+                    total = _merged(total, waiting.popleft().result(), told)
+            except BaseException:
+                stop.now = True
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+        assert total is not None
+        return total
+
+
+def _merged(total: R | None, more: R, told: "_Told") -> R:
+    told.another()
+    return more if total is None else total.merge(more)
+
+
+@dataclass
+class _Stop:
+    now: bool = False
+
+
+@dataclass
+class _Told:
+    """Counts what is done, and says so."""
+
+    watch: Watch
+    of: int
+    partitions: int = 0
+    rows: int = 0
+    lock: Lock = field(default_factory=Lock)
+
+    def read(self, rows: int) -> None:
+        """So many rows more were read; ``Cancelled`` if nobody waits."""
+        self.watch.check()
+        with self.lock:
+            self.rows += rows
+
+    def another(self) -> None:
+        """One partition more is done."""
+        self.partitions += 1
+        self.watch.progress(Progress(self.watch.round, self.partitions, self.of, self.rows))
+
+
+@dataclass
+class _Room:
+    """Bytes that may be in use at once; a single piece larger than that is let in alone."""
+
+    bytes: int
+    used: int = 0
+    changed: Condition = field(default_factory=Condition)
+
+    def enter(self, bytes: int) -> None:
+        """Wait until they fit."""
+        with self.changed:
+            self.changed.wait_for(lambda: self.used == 0 or self.used + bytes <= self.bytes)
+            self.used += bytes
+
+    def leave(self, bytes: int) -> None:
+        """They are free again."""
+        with self.changed:
+            self.used -= bytes
+            self.changed.notify_all()
+
+
+@dataclass(frozen=True)
+class _Watched:
+    """A partition whose pieces come when there is room for them."""
+
+    partition: Partition
+    room: _Room
+    told: _Told
+    stop: _Stop
+
+    @property
+    def name(self) -> str:
+        return self.partition.name
+
+    def pieces(self) -> Iterator[Piece]:
+        pieces = iter(self.partition.pieces())
+        expected = FIRST
+        while not self.stop.now:
+            self.room.enter(expected)
+            try:
+                piece = next(pieces, None)
+                if piece is None:
+                    return
+                self.told.read(len(piece.posteriors))
+                yield piece
+            finally:
+                self.room.leave(expected)
+            expected = COPIES * piece.posteriors.nbytes

@@ -1,0 +1,196 @@
+"""The passes: what is asked of all rows in a round, answered chunk by chunk by the core's own.
+
+Whatever a pass returns adds up over chunks, partitions and machines. Means of the core are
+multiplied by their number of rows first; moments are taken about the source priors, which every
+worker knows, so that nothing is lost when they are put together.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Protocol
+
+import numpy as np
+
+from app.core.prevalence.arrays import Floats
+from app.core.prevalence.binned import Bins
+from app.core.prevalence.blocks import AnyFloats
+from app.core.prevalence.calibration import Calibration
+from app.core.prevalence.confusion import decision_counts
+from app.core.prevalence.likelihood import Likelihood
+from app.core.prevalence.matching.embedding import Embedded, Embedding
+from app.engines.sums import Sums, pack
+
+CURVED = 32
+"""Up to so many classes a Hessian is computed along with the multipliers: a round costs more."""
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """What workers must know of the model. ``bins``, ``embedding``: None where nobody asks."""
+
+    priors: Floats
+    calibration: Calibration
+    bins: Bins | None = None
+    embedding: Embedding | None = None
+    averages: bool = False
+
+    def likelihood(self, rows: AnyFloats | list[AnyFloats]) -> Likelihood:
+        """Of some rows."""
+        return Likelihood.of(rows, self.priors, calibration=self.calibration)
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """A few rows, n × C, of one group: so few that they are calibrated once for all passes."""
+
+    rows: AnyFloats
+    source: Source
+
+    @cached_property
+    def likelihood(self) -> Likelihood:
+        """Of these rows."""
+        return self.source.likelihood(self.rows)
+
+    @cached_property
+    def raw(self) -> Floats:
+        """The rows in double precision."""
+        return self.rows.astype(np.float64, copy=False)
+
+
+class Pass(Protocol):
+    """A question to all rows; two with equal ``key`` are the same."""
+
+    @property
+    def key(self) -> str:
+        """Tells it apart from others."""
+
+    def over(self, chunk: Chunk) -> Sums:
+        """Its sums over a chunk."""
+
+
+def _key(name: str, *arrays: Floats) -> str:
+    return " ".join([name, *(pack(array)["data"] for array in arrays)])
+
+
+def _sums(**added: Floats) -> Sums:
+    return Sums({name: np.asarray(values, np.float64) for name, values in added.items()}, {})
+
+
+@dataclass(frozen=True, eq=False)
+class Derivatives:
+    """ℓ and its derivatives at ``p``, each times the number of rows."""
+
+    p: Floats
+    curved: bool
+
+    @property
+    def key(self) -> str:
+        """The point."""
+        return _key("curvature" if self.curved else "slope", self.p)
+
+    def over(self, chunk: Chunk) -> Sums:
+        """Of a chunk."""
+        likelihood, p, C = chunk.likelihood, self.p, len(self.p)
+        n = likelihood.size
+        if n == 0:
+            hessian = {"hessian": np.zeros((C, C))} if self.curved else {}
+            return _sums(multipliers=np.zeros(C), gain=np.zeros(1), **hessian)
+        gain = np.array([n * likelihood.gain(p)])
+        if not self.curved:
+            return _sums(multipliers=n * likelihood.multipliers(p), gain=gain)
+        H, m = likelihood.hessian(p)
+        return _sums(multipliers=n * m, gain=gain, hessian=n * H)
+
+
+@dataclass(frozen=True, eq=False)
+class Along:
+    """ℓ along a line, times the number of rows: a line search."""
+
+    p: Floats
+    target: Floats
+    steps: tuple[float, ...]
+
+    @property
+    def key(self) -> str:
+        """The line."""
+        return _key("along", self.p, self.target, np.array(self.steps))
+
+    def over(self, chunk: Chunk) -> Sums:
+        """Of a chunk."""
+        n = chunk.likelihood.size
+        if n == 0:
+            return _sums(gains=np.zeros(len(self.steps)))
+        return _sums(gains=n * chunk.likelihood.gains_along(self.p, self.target, self.steps))
+
+
+@dataclass(frozen=True, eq=False)
+class Total:
+    """What a function of the core finds in a likelihood, a sum over its rows.
+
+    ``of``: a ``functools.partial`` of a module's function, all of whose arguments are named.
+    """
+
+    of: "partial[Floats]"
+
+    @property
+    def key(self) -> str:
+        """The function and its arguments."""
+        arguments = sorted(self.of.keywords.items())
+        function = self.of.func
+        name = f"{function.__module__}.{function.__qualname__}"
+        arrays = [np.asarray(values, np.float64) for _, values in arguments]
+        return _key(name, *arrays)
+
+    def over(self, chunk: Chunk) -> Sums:
+        """Of a chunk."""
+        return _sums(total=self.of(chunk.likelihood))
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """The first round: everything about the rows that one pass can tell."""
+
+    key: str = "survey"
+
+    def over(self, chunk: Chunk) -> Sums:
+        """Of a chunk."""
+        source, likelihood = chunk.source, chunk.likelihood
+        census = likelihood.census
+        counts = [census.rows, census.size, census.unsupported, census.log_mass]
+        found = _sums(
+            census=np.array(counts),
+            untidy=np.array([not census.tidy]),
+            decisions=decision_counts(chunk.raw),
+        )
+        parts = [found, self._start(source).over(chunk)]
+        if source.bins is not None:
+            parts.append(_sums(bins=source.bins.count(chunk.raw)))
+        if source.averages:
+            parts.append(_centred(source.calibration.apply(chunk.raw), source.priors))
+        if source.embedding is not None:
+            parts.append(_embedded(chunk.raw, source.embedding))
+        return Sums({name: v for part in parts for name, v in part.added.items()}, {})
+
+    @staticmethod
+    def _start(source: Source) -> Derivatives:
+        return start(source.priors)
+
+
+def start(priors: Floats) -> Derivatives:
+    """The derivatives that the survey takes along: at the source priors."""
+    return Derivatives(priors, len(priors) <= CURVED)
+
+
+def _centred(rows: Floats, about: Floats) -> Sums:
+    """Sums and products of rows about a point."""
+    centred = rows - about
+    return _sums(first=centred.sum(axis=0), second=centred.T @ centred)
+
+
+def _embedded(rows: Floats, embedding: Embedding) -> Sums:
+    """Sums of features, and of their products along the axes."""
+    found, n = Embedded.of(rows, embedding), len(rows)
+    if found.spread is None or embedding.axes is None:
+        return _sums(features=n * found.mean)
+    inside = found.mean @ embedding.axes
+    return _sums(features=n * found.mean, products=n * (found.spread + np.outer(inside, inside)))

@@ -1,0 +1,83 @@
+"""What has been found out in the rounds so far: enough to go on with, elsewhere or later."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.engines.partitions import Partition
+from app.engines.passes import Pass, Source
+from app.engines.summed import Answers
+from app.engines.sums import Group, Json, Sums, Tally
+
+FORMAT = 1
+
+
+@dataclass
+class State:
+    """``of``: digest of what is read and under which priors; ``rounds``: finished.
+
+    ``rows``, ``bytes``, ``renormalised`` and ``skipped`` are of one reading.
+    """
+
+    of: str
+    rounds: int = 0
+    rows: int = 0
+    bytes: int = 0
+    renormalised: int = 0
+    skipped: int = 0
+    groups: dict[Group, Answers] = field(default_factory=dict)
+
+    def surveyed(self, tally: Tally, survey: Pass) -> None:
+        """The first round is done."""
+        self.rounds, self.rows, self.bytes = 1, tally.rows, tally.bytes
+        self.renormalised, self.skipped = tally.renormalised, tally.skipped
+        for group in sorted(tally.answers):
+            self.groups[group] = Answers({survey.key: tally.answers[group][0]})
+
+    def add(self, tally: Tally, wanted: dict[Group, Pass]) -> None:
+        """Another round is done."""
+        self.rounds += 1
+        for group, asked in wanted.items():
+            self.groups[group].add(asked, tally.answers[group][0])
+
+    def to_json(self) -> Json:
+        """For whoever keeps it; a megabyte or so, most of it the sample."""
+        groups = [
+            {"group": group, "sums": {k: s.to_json() for k, s in answers.sums.items()}}
+            for group, answers in self.groups.items()
+        ]
+        return {
+            "format": FORMAT,
+            "of": self.of,
+            "rounds": self.rounds,
+            "rows": self.rows,
+            "bytes": self.bytes,
+            "renormalised": self.renormalised,
+            "skipped": self.skipped,
+            "groups": groups,
+        }
+
+    @classmethod
+    def resumed(cls, kept: Json | None, of: str) -> "State":
+        """What was kept, if it is of the same rows and priors; else nothing has been found yet."""
+        if kept is None or kept.get("format") != FORMAT or kept.get("of") != of:
+            return cls(of)
+        groups = {tuple(given["group"]): _answers(given["sums"]) for given in kept["groups"]}
+        counts: dict[str, Any] = {
+            name: kept[name] for name in ("rounds", "rows", "bytes", "renormalised", "skipped")
+        }
+        return cls(of, groups=groups, **counts)
+
+
+def _answers(given: Json) -> Answers:
+    return Answers({key: Sums.from_json(sums) for key, sums in given.items()})
+
+
+def digest(partitions: Sequence[Partition], source: Source) -> str:
+    """What the sums are of: partitions by name, priors, and what else is asked of the rows."""
+    found = hashlib.sha256(source.priors.tobytes())
+    found.update(repr((source.averages, source.bins is None, source.embedding is None)).encode())
+    for partition in partitions:
+        found.update(partition.name.encode() + b"\n")
+    return found.hexdigest()

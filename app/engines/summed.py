@@ -1,0 +1,193 @@
+"""Likelihood and evidence of rows that are elsewhere: every pass is answered by sums.
+
+Whoever asks for a sum that is not here yet is interrupted by ``Wanted``, and asked again when a
+round has brought it; what was found until then is found again from the sums that are here. So the
+core's solvers run as they are, those of many groups share their rounds, and all that has to be kept
+for going on elsewhere or later are the sums.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+
+import numpy as np
+
+from app.core.errors import MethodUnavailable
+from app.core.prevalence.arrays import Floats
+from app.core.prevalence.binned import Bins
+from app.core.prevalence.census import Census
+from app.core.prevalence.likelihood import Likelihood
+from app.core.prevalence.matching.embedding import Embedded
+from app.core.prevalence.means import RowMean
+from app.engines.passes import CURVED, Along, Derivatives, Pass, Source, Survey, Total, start
+from app.engines.sums import Sums
+from app.estimation.evidence import Evidence
+from app.estimation.request import PosteriorBatch
+
+SAMPLED = 1 << 17
+"""Numbers of the sample that all partitions send, about: so many are solved in no time."""
+
+
+class Wanted(Exception):
+    """A sum that the next round must bring."""
+
+    def __init__(self, wanted: Pass) -> None:
+        self.wanted = wanted
+        super().__init__(wanted.key)
+
+
+@dataclass
+class Answers:
+    """The sums of one group, by the keys of the passes that they answer."""
+
+    sums: dict[str, Sums] = field(default_factory=dict)
+
+    def ask(self, wanted: Pass) -> dict[str, Floats]:
+        """The answer, or ``Wanted``."""
+        found = self.sums.get(wanted.key)
+        if found is None:
+            raise Wanted(wanted)
+        return {name: values.astype(np.float64) for name, values in found.added.items()}
+
+    def add(self, wanted: Pass, found: Sums) -> None:
+        """What a round brought. The survey has the derivatives at the source priors with it."""
+        self.sums[wanted.key] = found
+
+    @property
+    def survey(self) -> Sums:
+        """The first round's, which there is by the time that anybody asks."""
+        return self.sums[Survey().key]
+
+
+@dataclass(frozen=True, eq=False)
+class SummedLikelihood(Likelihood):
+    """The likelihood of rows whose sums are ``answers``."""
+
+    answers: Answers = field(default_factory=Answers)
+
+    @classmethod
+    def by(cls, source: Source, answers: Answers) -> "SummedLikelihood":
+        """Of the rows that were surveyed."""
+        nothing = source.likelihood([])
+        return cls(nothing.blocks, nothing.source, answers)
+
+    @property
+    def at_hand(self) -> bool:
+        """They are not."""
+        return False
+
+    @property
+    def curved(self) -> bool:
+        """A round costs more than the Hessian of few classes."""
+        return len(self.source) <= CURVED
+
+    @cached_property
+    def census(self) -> Census:
+        """As surveyed."""
+        added = self.answers.survey.added
+        rows, size, unsupported, log_mass = (float(value) for value in added["census"])
+        return Census(int(rows), size, unsupported, log_mass, not added["untidy"].any())
+
+    def strided(self, step: int) -> Likelihood:
+        """What was sent of the rows, whatever the ``step``."""
+        return self._sample
+
+    @cached_property
+    def _sample(self) -> Likelihood:
+        joined = self.answers.survey.joined
+        step = -(-joined["sample"].size // (2 * SAMPLED)) or 1
+        rows, weights = joined["sample"][::step], joined["weights"][::step]
+        return Likelihood.of(rows, self.source, weights / weights.mean(), self.blocks.calibration)
+
+    def total(self, of: Callable[[Likelihood], Floats]) -> Floats:
+        """A sum over the rows."""
+        if not isinstance(of, partial):
+            raise TypeError("rows elsewhere are summed by a partial of a module's function")
+        return self.answers.ask(Total(of))["total"]
+
+    def multipliers(self, p: Floats) -> Floats:
+        """The gradient of ℓ at ``p``, C values."""
+        return self._at(p, self.curved)["multipliers"] / self._n
+
+    def hessian(self, p: Floats) -> tuple[Floats, Floats]:
+        """The negative Hessian of ℓ at ``p``, and its gradient."""
+        found = self._at(p, True)
+        return found["hessian"] / self._n, found["multipliers"] / self._n
+
+    def gain(self, p: Floats) -> float:
+        """ℓ(p)."""
+        return float(self._at(p, self.curved)["gain"][0]) / self._n
+
+    def gains_along(self, p: Floats, target: Floats, steps: Sequence[float]) -> Floats:
+        """ℓ along a line, over ℓ(p)."""
+        return self.answers.ask(Along(p, target, tuple(steps)))["gains"] / self._n
+
+    @property
+    def _n(self) -> float:
+        return self.size or 1.0
+
+    def _at(self, p: Floats, curved: bool) -> dict[str, Floats]:
+        """The derivatives at ``p``: those at the source priors came with the survey."""
+        wanted, first = Derivatives(p, curved), start(self.source)
+        if wanted.key == first.key:
+            return self.answers.ask(Survey())
+        return self.answers.ask(wanted)
+
+
+@dataclass
+class SummedEvidence(Evidence):
+    """What a data set, or a group of its rows, says under a source model."""
+
+    answers: Answers = field(default_factory=Answers)
+    passed: Source | None = None
+
+    @property
+    def _survey(self) -> dict[str, Floats]:
+        return self.answers.ask(Survey())
+
+    def likelihood_of_rows(self, batch: PosteriorBatch) -> Likelihood:
+        """By sums."""
+        assert self.passed is not None
+        return SummedLikelihood.by(self.passed, self.answers)
+
+    @cached_property
+    def information(self) -> Floats:
+        """The Hessian at the source priors, C × C."""
+        return self.likelihood.hessian(self.likelihood.source)[0]
+
+    @cached_property
+    def output_counts(self) -> Floats:
+        """Counts of the decisions."""
+        return self._survey["decisions"]
+
+    @cached_property
+    def row_mean(self) -> RowMean:
+        """Of the calibrated posteriors, from sums about the source priors."""
+        found, size = self._survey, float(self.batch.size)
+        moved = found["first"] / size
+        products = found["second"] - size * np.outer(moved, moved)
+        return RowMean(size, self.source + moved, products)
+
+    @cached_property
+    def unlabelled_mean(self) -> RowMean:
+        """The same: no row came with its class."""
+        return self.row_mean
+
+    @cached_property
+    def embedded(self) -> Embedded:
+        """The mean of the random features of the rows."""
+        found, size, axes = self._survey, self.batch.size, self.matching.embedding.axes
+        mean = found["features"] / size
+        if axes is None:
+            return Embedded(mean, size, None)
+        inside = mean @ axes
+        return Embedded(mean, size, found["products"] / size - np.outer(inside, inside))
+
+    def binned(self, batch: PosteriorBatch, bins: Bins) -> Floats:
+        """Counts of as many rows as of a batch."""
+        return bins.thinned(self._survey["bins"])
+
+    def adjusted(self, source: Floats, target: Floats) -> Floats:
+        """Not here: the rows are elsewhere."""
+        reason = "they are as many as the rows of the data set; a job of their own writes them"
+        raise MethodUnavailable("posteriors with an estimate", reason)

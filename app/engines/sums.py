@@ -1,0 +1,104 @@
+"""What a round brings home: sums by name and group, which merge by adding up."""
+
+import base64
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.engines.engine import TooManyGroups
+
+Group = tuple[str, ...]
+"""A value of each column that groups; empty where nothing groups."""
+Numbers = NDArray[np.floating[Any]]
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Sums:
+    """``added``: arrays that add up over the rows; ``joined``: rows themselves, a few."""
+
+    added: dict[str, Numbers]
+    joined: dict[str, Numbers]
+
+    def merge(self, other: "Sums") -> "Sums":
+        """Over the rows of both, which were asked the same."""
+        # Two rows without a density may have sums of opposite infinity; that is NaN, and is met.
+        with np.errstate(invalid="ignore"):
+            added: dict[str, Numbers] = {
+                name: values + other.added[name] for name, values in self.added.items()
+            }
+        joined = {
+            name: np.concatenate([values, other.joined[name]])
+            for name, values in self.joined.items()
+        }
+        return Sums(added, joined)
+
+    def to_json(self) -> Json:
+        """Exactly these numbers, infinities too."""
+        return {"added": _packed(self.added), "joined": _packed(self.joined)}
+
+    @classmethod
+    def from_json(cls, given: Json) -> "Sums":
+        """What ``to_json`` made."""
+        return cls(_unpacked(given["added"]), _unpacked(given["joined"]))
+
+
+def _packed(arrays: dict[str, Numbers]) -> Json:
+    return {name: pack(values) for name, values in arrays.items()}
+
+
+def _unpacked(given: Json) -> dict[str, Numbers]:
+    return {name: unpack(values) for name, values in given.items()}
+
+
+def pack(values: Numbers) -> Json:
+    """An array of floating-point numbers as JSON."""
+    little = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
+    data = base64.b64encode(little.tobytes()).decode()
+    return {"type": values.dtype.name, "shape": list(values.shape), "data": data}
+
+
+def unpack(given: Json) -> Numbers:
+    """What ``pack`` made of an array."""
+    kind = np.dtype({"float32": "<f4", "float64": "<f8"}[given["type"]])
+    flat = np.frombuffer(base64.b64decode(given["data"]), kind)
+    return np.array(flat.reshape(given["shape"]), kind.newbyteorder("="))
+
+
+@dataclass(frozen=True)
+class Tally:
+    """All of a round: the answers by group, each to a list of passes.
+
+    ``rows``: read; ``bytes``: that they took; ``renormalised``, ``skipped``: of them, and besides.
+    """
+
+    answers: dict[Group, tuple[Sums, ...]]
+    most_groups: int
+    rows: int = 0
+    bytes: int = 0
+    renormalised: int = 0
+    skipped: int = 0
+
+    def merge(self, other: "Tally") -> "Tally":
+        """Of both; ``TooManyGroups`` if they have too many together."""
+        answers = dict(self.answers)
+        for group, theirs in other.answers.items():
+            ours = answers.get(group)
+            answers[group] = theirs if ours is None else merged(ours, theirs)
+        if len(answers) > self.most_groups:
+            raise TooManyGroups(self.most_groups)
+        return Tally(
+            answers,
+            self.most_groups,
+            self.rows + other.rows,
+            self.bytes + other.bytes,
+            self.renormalised + other.renormalised,
+            self.skipped + other.skipped,
+        )
+
+
+def merged(first: tuple[Sums, ...], second: tuple[Sums, ...]) -> tuple[Sums, ...]:
+    """Answers to the same passes."""
+    return tuple(a.merge(b) for a, b in zip(first, second, strict=True))

@@ -1,0 +1,127 @@
+"""What a worker does with a partition: split it into groups and chunks, and pass over them."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from app.core.prevalence.arrays import Codes
+from app.core.prevalence.blocks import BLOCK, AnyFloats
+from app.engines.engine import TooManyGroups
+from app.engines.partitions import Partition, Piece
+from app.engines.passes import Chunk, Pass, Source, Survey
+from app.engines.sample import Sample
+from app.engines.sums import Group, Sums, Tally, merged
+
+GATHERED = 1 << 21
+"""Numbers of grouped pieces that are put together before they are taken apart by group."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """``wanted``: the passes of each group; None for the survey of whatever group there is.
+
+    ``sampled``: rows that a partition gives to the driver's sample, with the survey; one of each
+    group at least.
+    """
+
+    source: Source
+    wanted: dict[Group, tuple[Pass, ...]] | None
+    most_groups: int
+    sampled: int = 0
+
+
+@dataclass
+class _Work:
+    """The sums of a partition in the making."""
+
+    task: Task
+    answers: dict[Group, tuple[Sums, ...]] = field(default_factory=dict)
+    samples: dict[Group, Sample] = field(default_factory=dict)
+
+    def add(self, group: Group, rows: AnyFloats) -> None:
+        """Some rows of a group."""
+        passes: tuple[Pass, ...] = (Survey(),)
+        if self.task.wanted is not None:
+            if group not in self.task.wanted:
+                return
+            passes = self.task.wanted[group]
+        if self.task.wanted is None:
+            self._sample(group, rows)
+        length = max(BLOCK // rows.shape[1], 1)
+        for first in range(0, len(rows), length):
+            chunk = Chunk(rows[first : first + length], self.task.source)
+            found = tuple(wanted.over(chunk) for wanted in passes)
+            before = self.answers.get(group)
+            self.answers[group] = found if before is None else merged(before, found)
+
+    def _sample(self, group: Group, rows: AnyFloats) -> None:
+        if group not in self.samples:
+            if len(self.samples) >= self.task.most_groups:
+                raise TooManyGroups(self.task.most_groups)
+            self.samples[group] = Sample(self.task.sampled)
+        self.samples[group].add(rows)
+
+    def finished(self) -> dict[Group, tuple[Sums, ...]]:
+        """All answers; those of the survey with the sample."""
+        if self.task.wanted is not None:
+            return self.answers
+        kept = sum(sample.kept for sample in self.samples.values())
+        step = -(-kept // self.task.sampled)
+        return {
+            group: (Sums(survey.added, self.samples[group].joined(step)),)
+            for group, (survey,) in self.answers.items()
+        }
+
+
+def work(task: Task, partition: Partition) -> Tally:
+    """The answers of a partition to all that is asked of it."""
+    doing = _Work(task)
+    rows = size = renormalised = skipped = 0
+    for pieces in _gathered(partition.pieces()):
+        for piece in pieces:
+            rows += len(piece.posteriors)
+            size += piece.posteriors.nbytes
+            renormalised += piece.renormalised
+            skipped += piece.skipped
+        for group, some in _by_group(pieces):
+            doing.add(group, some)
+    return Tally(doing.finished(), task.most_groups, rows, size, renormalised, skipped)
+
+
+def _gathered(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
+    """Grouped pieces several at a time, others one by one."""
+    held: list[Piece] = []
+    numbers = 0
+    for piece in pieces:
+        held.append(piece)
+        numbers += piece.posteriors.size
+        if piece.groups is None or numbers >= GATHERED:
+            yield held
+            held, numbers = [], 0
+    if held:
+        yield held
+
+
+def _by_group(pieces: list[Piece]) -> Iterator[tuple[Group, AnyFloats]]:
+    """The rows of each group, put together from pieces."""
+    first = pieces[0]
+    if first.groups is None:
+        if len(first.posteriors):
+            yield (), first.posteriors
+        return
+    names: dict[Group, int] = {}
+    codes: list[Codes] = []
+    for piece in pieces:
+        assert piece.groups is not None
+        own = np.array([names.setdefault(name, len(names)) for name in piece.names], np.intp)
+        codes.append(own[piece.groups] if len(own) else piece.groups)
+    every = np.concatenate(codes)
+    order = np.argsort(every, kind="stable")
+    rows = np.concatenate([piece.posteriors for piece in pieces])[order]
+    ends = np.cumsum(np.bincount(every, minlength=len(names)))
+    begin = 0
+    for name, end in zip(names, ends, strict=True):
+        if end > begin:
+            yield name, rows[begin:end]
+        begin = end
