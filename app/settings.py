@@ -9,6 +9,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from app.datasets.roots import Root, Roots
 from app.logs import Format
 
+Scheduler = Annotated[str, Field(pattern=r"^(tcp|tls)://[A-Za-z0-9._:\[\]-]+$")]
 Origin = Annotated[str, Field(pattern=r"^https?://[a-z0-9.:\[\]-]+$")]
 
 
@@ -56,3 +57,5 @@ class Settings(BaseSettings):
     training_wait_seconds: float = Field(30.0, ge=0)
     data_roots: Annotated[list[str], AfterValidator(_roots)] = []
     output_root: Annotated[str, AfterValidator(_root)] | None = None
+    dask_scheduler: Scheduler | None = None
+    data_memory_bytes: int = Field(512 * 1024 * 1024, ge=64 * 1024 * 1024)

@@ -3,6 +3,8 @@
 EngineError
 ├── Cancelled        whoever waited did not want it any more
 ├── EngineLost       the cluster went away, or has no worker left; a finished round is not lost
+├── EngineMissing    a cluster is configured, but what talks to it is not installed
+├── DataChanged      the rows of a round are not those of the rounds before (estimating)
 └── TooManyGroups    the columns to group by have more values than a job may have answers
 """
 
@@ -29,6 +31,13 @@ class EngineLost(EngineError):
     """The cluster went away, or has no worker left; a finished round is not lost."""
 
 
+class EngineMissing(EngineError):
+    """A cluster is configured, but what talks to it is not installed."""
+
+    def __init__(self) -> None:
+        super().__init__("Dask is not installed: pip install priorshift[distributed]")
+
+
 class TooManyGroups(EngineError):
     """The columns to group by have more values than a job may have answers."""
 
@@ -42,11 +51,15 @@ class TooManyGroups(EngineError):
 
 
 class Mergeable(Protocol):
-    """A sum over some rows; ``rows``: how many they were."""
+    """A sum over some rows."""
 
     @property
     def rows(self) -> int:
-        """Rows that were read."""
+        """How many rows were read."""
+
+    @property
+    def bytes(self) -> int:
+        """What they take in memory."""
 
     def merge(self, other: Self) -> Self:
         """The sum over both; in what order they are merged does not matter but for rounding."""

@@ -82,6 +82,7 @@ def work(task: Task, partition: Partition) -> Tally:
         for piece in pieces:
             rows += len(piece.posteriors)
             size += piece.posteriors.nbytes
+            size += 0 if piece.groups is None else piece.groups.nbytes
             renormalised += piece.renormalised
             skipped += piece.skipped
         for group, some in _by_group(pieces):

@@ -6,6 +6,7 @@ import pytest
 
 from app.core.errors import InvalidInput, MethodUnavailable
 from app.core.prevalence.arrays import Floats
+from app.engines import engine
 from app.engines.engine import Cancelled, Progress, TooManyGroups, Watch
 from app.engines.estimating import DataChanged, Outcome, estimate_partitions
 from app.engines.local import Local
@@ -205,13 +206,13 @@ class TestGroups:
             same_maximum(found.estimates[name], estimate(MODEL, batch, asked("mle")))
 
     def test_too_many(self) -> None:
-        codes = np.arange(len(ROWS)) % 300
-        names = [(str(code),) for code in range(300)]
+        codes = np.arange(len(ROWS)) % 100
+        names = [(str(code),) for code in range(100)]
         parts = cut(ROWS, 3, codes, names)
-        with pytest.raises(TooManyGroups, match="more than 200 groups"):
-            estimate_partitions(MODEL, parts, asked("cc"), ENGINE, most_groups=200)
-        found = estimate_partitions(MODEL, parts, asked("mle"), ENGINE, most_groups=300)
-        assert len(found.estimates) == 300
+        with pytest.raises(TooManyGroups, match="more than 60 groups"):
+            estimate_partitions(MODEL, parts, asked("cc"), ENGINE, most_groups=60)
+        found = estimate_partitions(MODEL, parts, asked("mle"), ENGINE, most_groups=100)
+        assert len(found.estimates) == 100
 
 
 def test_the_bootstrap_comes_from_the_same_sums() -> None:
@@ -229,3 +230,9 @@ def test_the_bootstrap_comes_from_the_same_sums() -> None:
 
 def _width(reach: Floats) -> float:
     return float(reach.max())
+
+
+def test_the_engine_of_the_settings() -> None:
+    with engine(None, 1 << 20) as found:
+        assert isinstance(found, Local)
+        assert found.memory == 1 << 20

@@ -1,0 +1,211 @@
+"""The engine of a Dask cluster: partitions stay with its workers, sums travel.
+
+A round is a task per partition and a tree of merges, sixteen at a time, on the workers; the driver
+gets one sum. After the first round, when their size is known, the rows are kept in the workers'
+memory if they take no more than half of it; otherwise every round reads them again. A worker
+that dies takes nothing with it: its partitions are read by others. A scheduler that dies, or does
+not answer, ends the round with ``EngineLost``: the state of the last round goes on with another.
+
+Dask pickles what its own processes send each other; whoever reaches its ports can run code there.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from threading import Event
+from time import monotonic
+from types import TracebackType
+from typing import Any, Self
+
+from distributed import Client, Future, KilledWorker
+
+from app.engines.engine import A, Cancelled, EngineLost, Progress, R, Watch
+from app.engines.partitions import Partition, Piece
+
+FAN_IN = 16
+PATIENCE = 60.0
+"""Seconds that a scheduler may take to answer, and a cluster may be without any worker."""
+TICK = 0.2
+PING = 5.0
+KEPT = 0.5
+"""Share of the workers' memory that may hold rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """A partition in a worker's memory."""
+
+    name: str
+    kept: tuple[Piece, ...]
+
+    def pieces(self) -> Iterator[Piece]:
+        """As they were read."""
+        return iter(self.kept)
+
+    def __sizeof__(self) -> int:
+        return sum(_size(piece) for piece in self.kept)
+
+
+def _size(piece: Piece) -> int:
+    return piece.posteriors.nbytes + (0 if piece.groups is None else piece.groups.nbytes)
+
+
+def _load(partition: Partition) -> Held:
+    return Held(partition.name, tuple(partition.pieces()))
+
+
+def _given(argument: A) -> A:
+    """A task, since scattered data would be lost with its worker."""
+    return argument
+
+
+def _leaf(partition: Partition, function: Callable[[A, Partition], R], argument: A) -> R:
+    return function(argument, partition)
+
+
+def _merged(sums: Sequence[R]) -> R:
+    total = sums[0]
+    for more in sums[1:]:
+        total = total.merge(more)
+    return total
+
+
+class Cluster:
+    """``address``: of a scheduler, tcp://host:port; ``patience``: seconds, see ``PATIENCE``."""
+
+    def __init__(self, address: str, patience: float = PATIENCE, keep: bool = True) -> None:
+        self._patience, self._keep = patience, keep
+        self._bytes: tuple[tuple[str, ...], int] | None = None
+        self._held: tuple[tuple[str, ...], list[Future[Any]]] | None = None
+        try:
+            self._client = Client(address, timeout=patience, set_as_default=False)
+        except (OSError, TimeoutError) as error:
+            raise EngineLost(f"no Dask scheduler answers at {address}: {error}") from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the rows and of the connection; the cluster stays."""
+        self._held = None
+        self._client.close(timeout=min(self._patience, 5.0))
+
+    def sum(
+        self,
+        function: Callable[[A, Partition], R],
+        partitions: Sequence[Partition],
+        argument: A,
+        watch: Watch,
+    ) -> R:
+        """As every engine does."""
+        client, names = self._client, tuple(partition.name for partition in partitions)
+        try:
+            rows = self._rows(names, partitions)
+            shared = client.submit(_given, argument, pure=False)
+            leaves = client.map(
+                _leaf, rows, function=function, argument=shared, pure=False, batch_size=None
+            )
+            level = leaves
+            while len(level) > 1:
+                groups = [level[i : i + FAN_IN] for i in range(0, len(level), FAN_IN)]
+                level = client.map(_merged, groups, pure=False)
+            found: R = _Waiting(client, leaves, level[0], watch, self._patience).result()
+        except (OSError, TimeoutError, AttributeError) as error:
+            # A client whose scheduler is gone has lost its connection object, too.
+            if client.status == "running" and not isinstance(error, OSError | TimeoutError):
+                raise
+            raise EngineLost(f"the Dask scheduler went away: {error}") from error
+        self._bytes = names, found.bytes
+        return found
+
+    def _rows(self, names: tuple[str, ...], partitions: Sequence[Partition]) -> Sequence[Any]:
+        """The partitions as such, or as the workers hold them."""
+        if self._held is not None and self._held[0] == names:
+            return self._held[1]
+        self._held = None
+        if self._keep and self._bytes is not None and self._bytes[0] == names:
+            limits = [w["memory_limit"] for w in _workers(self._client).values()]
+            if self._bytes[1] <= KEPT * sum(limit or 0 for limit in limits):
+                self._held = names, self._client.map(_load, partitions, pure=False)
+                return self._held[1]
+        return partitions
+
+
+def _workers(client: Client) -> dict[str, Any]:
+    found: dict[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
+    return found
+
+
+class _Waiting:
+    """Waits for a sum without trusting that it ever comes."""
+
+    def __init__(
+        self,
+        client: Client,
+        leaves: list[Future[Any]],
+        top: Future[Any],
+        watch: Watch,
+        patience: float,
+    ) -> None:
+        self._client, self._leaves, self._top = client, leaves, top
+        self._watch, self._patience = watch, patience
+        self._pinged = self._seen = monotonic()
+        self._told = 0
+        self._over = Event()
+        top.add_done_callback(lambda _: self._over.set())
+
+    def result(self) -> Any:
+        """The sum; ``EngineLost``, ``Cancelled``, or what went wrong with a partition."""
+        top = self._top
+        while top.status == "pending":
+            self._check()
+            self._tell()
+            self._over.wait(TICK)
+        if top.status in ("cancelled", "lost"):
+            raise EngineLost("the Dask scheduler went away and took the round's tasks with it")
+        if top.status == "error":
+            error = top.exception(timeout=self._patience)
+            if isinstance(error, KilledWorker):
+                raise EngineLost(f"several Dask workers died of one partition: {error}")
+            raise error
+        found = top.result(timeout=self._patience)
+        self._tell()
+        return found
+
+    def _check(self) -> None:
+        try:
+            self._watch.check()
+        except Cancelled:
+            self._client.cancel([*self._leaves, self._top], force=True)
+            raise
+        if self._client.status != "running":
+            raise EngineLost("the connection to the Dask scheduler was lost")
+        now = monotonic()
+        if now - self._pinged < min(PING, self._patience / 3):
+            return
+        self._pinged = now
+        try:
+            assert self._client.scheduler is not None
+            threads = self._client.sync(
+                self._client.scheduler.ncores, callback_timeout=self._patience
+            )
+        except (OSError, TimeoutError, AssertionError) as error:
+            raise EngineLost(f"the Dask scheduler does not answer: {error!r}") from error
+        if threads:
+            self._seen = monotonic()
+        elif now - self._seen > self._patience:
+            raise EngineLost(f"the Dask cluster has had no worker for {self._patience:g} seconds")
+
+    def _tell(self) -> None:
+        done = sum(future.status == "finished" for future in self._leaves)
+        if done > self._told:
+            self._told = done
+            progress = Progress(self._watch.round, done, len(self._leaves), None)
+            self._watch.progress(progress)
