@@ -106,7 +106,9 @@ def maxima(excess: Floats, start: float) -> Floats:
     """The estimated shares of W windows, W × N ratios less one."""
     theta = np.full(len(excess), start)
     low, high = np.zeros(len(excess)), np.ones(len(excess))
-    low_end, high_end = excess.sum(axis=1) <= 0, (excess / (1 + excess)).sum(axis=1) >= 0
+    # A ratio of zero, excess −1, has no density at a share of one.
+    with np.errstate(divide="ignore"):
+        low_end, high_end = excess.sum(axis=1) <= 0, (excess / (1 + excess)).sum(axis=1) >= 0
     theta[low_end], theta[high_end] = 0.0, 1.0
     open_ = np.flatnonzero(~low_end & ~high_end)
     for _ in range(NEWTON_STEPS):

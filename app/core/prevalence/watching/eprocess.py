@@ -169,7 +169,8 @@ class EProcess:
         """Log-likelihoods over that of p0 of J alternatives, sums of ``nulls``, and of slopes."""
         known = likelihood.known
         at = np.column_stack([self.sources.source, alternatives.T, self.sources.basis])[known]
-        at *= likelihood.ratio[:, None]
+        # A factor of all densities goes when they are divided by that at the source priors.
+        at *= (likelihood.ratio / likelihood.ratio.max())[:, None]
         J = len(alternatives)
         gains, sums = np.zeros(J), np.zeros(self._nulls.length)
         slopes = np.zeros(self.sources.degrees_of_freedom)

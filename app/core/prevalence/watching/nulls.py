@@ -41,7 +41,9 @@ class Nulls(Protocol):
 
 def nulls(sources: SourceSet) -> Nulls:
     """The bound for the source priors of ``sources``."""
-    return Line(sources) if sources.degrees_of_freedom == 1 else Ellipsoid(sources)
+    # Of three classes two may be twins, which leaves one direction but no interval.
+    two = int(np.count_nonzero(sources.source)) == 2 and sources.degrees_of_freedom == 1
+    return Line(sources) if two else Ellipsoid(sources)
 
 
 @dataclass(frozen=True, eq=False)

@@ -128,6 +128,17 @@ class SourceSet:
             return 0.0 if np.allclose(p, self.source, 0, 1e-15) else np.inf
         return 2 * self.rows * float(rel_entr(self.shares, self.conditional @ p).sum())
 
+    def inside(self, p: Floats) -> Floats:
+        """P, or where the way to it from the source priors leaves the set."""
+        if self.distance(p) <= self.limit:
+            return p
+        change = p - self.source
+
+        def excess(step: float) -> float:
+            return min(self.distance(self.source + step * change), 1e300) - self.limit
+
+        return np.asarray(self.source + float(brentq(excess, 0.0, 1.0)) * change)
+
     @cached_property
     def interval(self) -> tuple[float, float]:
         """The ends of the share of the second known class, for two of them."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.core.prevalence.arrays import Floats
+from app.core.prevalence.arrays import Floats, row_sums
 from app.core.prevalence.likelihood import Likelihood
 from app.core.prevalence.mle import MleResult, mle
 from app.core.prevalence.shift import upper_tail
@@ -113,7 +113,7 @@ def _pooled(likelihood: Likelihood, maximum: MleResult, sources: SourceSet) -> t
     change = maximum.prevalence - sources.source
     quadratic = sources.rows * float(change @ sources.information @ change)
     kappa = N / sources.rows * max(np.sqrt(quadratic / limit) - 1.0, 0.1)
-    p, best, at = sources.source, 0.0, sources.source
+    p, best, at = sources.source, -np.inf, sources.source
     for _ in range(STEPS):
         p = pool.maximum(kappa, p)
         distance = sources.distance(p)
@@ -133,7 +133,7 @@ def _pooled(likelihood: Likelihood, maximum: MleResult, sources: SourceSet) -> t
         if not low < proposal < high:
             proposal = 0.5 * (low + high) if np.isfinite(high) else 4 * kappa
         kappa = proposal
-    return at, float(best)
+    return sources.inside(at), max(float(best), 0.0)
 
 
 def _root(distance: float) -> float:
@@ -154,7 +154,8 @@ class _Pool:
         known, source = likelihood.known, likelihood.source
         parts, weights = [], []
         for block, given in likelihood.informative:
-            parts.append(block * likelihood.factors)
+            part = block * (likelihood.factors / likelihood.factors.max())
+            parts.append(part / row_sums(part)[:, None])
             weights.append(np.ones(len(block)) if given is None else given)
         joint = (sources.conditional * sources.source)[sources.shares > 0][:, known]
         added = sources.rows * sources.shares[sources.shares > 0]

@@ -5,11 +5,12 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.stats import chi2
 
-from app.core.prevalence.arrays import Floats
+from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.likelihood import Likelihood
 from app.core.prevalence.mle import mle
 from app.core.prevalence.sketch import LogOddsSketch
-from app.core.prevalence.source import Source, SourceModel, derive
+from app.core.prevalence.source import Source, SourceModel, ValidationSet, derive
+from app.core.prevalence.watching.eprocess import EProcess
 from app.core.prevalence.watching.source_set import SourceSet
 from app.core.prevalence.watching.window import WindowTest, _pooled, window_test
 from tests.core.prevalence.watching.examples import draw, registered
@@ -135,3 +136,50 @@ class TestOutputs:
             found = window_test(likelihood, mle(likelihood), sources, 1e-4)
             assert found.detected == detected
             assert found.degrees_of_freedom == 2
+
+
+class TestOddSources:
+    @pytest.mark.parametrize("kind", ["certain", "constant", "twins", "coarse", "one of each"])
+    @pytest.mark.parametrize("classes", [2, 3, 4])
+    @pytest.mark.parametrize("outputs", [False, True])
+    def test_an_answer_between_nothing_and_the_point(
+        self, kind: str, classes: int, outputs: bool
+    ) -> None:
+        rng = np.random.default_rng(classes)
+        n = classes if kind == "one of each" else 200
+
+        def scored(labels: Codes) -> Floats:
+            if kind == "certain":
+                g = 1e-9 + np.eye(classes)[labels]
+            elif kind == "constant":
+                g = np.tile(np.arange(1.0, classes + 1), (len(labels), 1))
+            else:
+                g = rng.dirichlet(np.full(classes, 0.5), len(labels)) + 1e-9
+            if kind == "twins":
+                g[:, 0] = g[:, -1]
+            if kind == "coarse":
+                g = np.round(g, 1) + 1e-9
+            return np.asarray(g / g.sum(axis=1, keepdims=True))
+
+        labels = np.concatenate([np.arange(classes), rng.integers(classes, size=n - classes)])
+        given = Source(tuple("abcd"[:classes]), validation=ValidationSet(labels, scored(labels)))
+        model = derive(given, reporting=False)
+        rows = scored(np.zeros(80, np.intp))
+        likelihood = Likelihood.of(rows, model.priors, calibration=model.calibration)
+        if outputs:
+            assert model.confusion is not None
+            counts = np.bincount(rows.argmax(axis=1), minlength=classes).astype(np.float64)
+            likelihood = Likelihood.of_outputs(
+                model.confusion.conditional, model.output_priors, counts
+            )
+        top, sources = mle(likelihood), SourceSet.of(model, outputs)
+        found = window_test(likelihood, top, sources, 0.01)
+        assert 0 <= found.statistic <= found.point_statistic + 5e-3
+        assert 0 <= found.p_value <= 1
+        if likelihood.size and not sources.exact:
+            assert sources.distance(found.nearest) <= sources.limit * (1 + 1e-6)
+            gain = top.gain - likelihood.gain(found.nearest)
+            assert 2 * likelihood.size * gain == pytest.approx(found.statistic, abs=0.1, rel=0.01)
+        process = EProcess(sources)
+        state = process.update(process.start(), likelihood)
+        assert np.isfinite(state.log_e)
