@@ -29,6 +29,9 @@ from app.api.nulls import Nulls
 from app.api.once import Twins
 from app.api.pool import Pool
 from app.housekeeping import Housekeeping
+from app.jobs import jobs
+from app.jobs import shapes as job_shapes
+from app.jobs.running import Jobs
 from app.logs import log
 from app.metrics import Metrics
 from app.monitoring import alerts, monitors, observations, series, shapes
@@ -64,7 +67,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     nulls = Nulls(store)
     closer = Closer(store, nulls, metrics)
     deliver = Deliver(store, sender, gate.secret, metrics.attempted)
-    runner = Runner(store, [closer.lane(), deliver.lane()], metrics.waiting)
+    work = Jobs(store, settings, nulls)
+    runner = Runner(store, [closer.lane(), deliver.lane(), work.lane()], metrics.waiting)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -95,15 +99,16 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.twins = Twins()
     app.state.store = store
     app.state.nulls = nulls
+    app.state.followers = set()
     app.state.learners = learners
     app.state.head = schema.head()
     problems.install(app)
-    openapi.install(app, shapes)
+    openapi.install(app, shapes, job_shapes)
     routes = list(app.router.routes)
     # Routes are tried in this order: first what is asked every second.
     resources = (health, estimates, batches, models, versions, parameters, evaluations)
     watching = (observations, monitors, series, alerts)
-    for module in (*resources, *watching, adaptations, keys, webhooks, browsers, *PAGES):
+    for module in (*resources, *watching, jobs, adaptations, keys, webhooks, browsers, *PAGES):
         app.include_router(module.router)
         routes.extend(module.router.routes)
     app.add_middleware(rules.Door, routes=rules.check(routes), gate=gate)

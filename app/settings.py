@@ -58,4 +58,5 @@ class Settings(BaseSettings):
     data_roots: Annotated[list[str], AfterValidator(_roots)] = []
     output_root: Annotated[str, AfterValidator(_root)] | None = None
     dask_scheduler: Scheduler | None = None
+    job_slots: int = Field(1, ge=1, le=64)
     data_memory_bytes: int = Field(512 * 1024 * 1024, ge=64 * 1024 * 1024)

@@ -18,6 +18,7 @@ from models_store.errors import Unavailable
 from models_store.estimates import Estimates
 from models_store.evaluations import Evaluations
 from models_store.idempotency import Idempotency
+from models_store.jobs import Jobs
 from models_store.keys import Keys
 from models_store.models import Models
 from models_store.monitors import Monitors
@@ -67,6 +68,7 @@ class UnitOfWork:
         self.windows = Windows(connection)
         self.series = Series(connection)
         self.alerts = Alerts(connection)
+        self.jobs = Jobs(connection)
         self.idempotency = Idempotency(connection)
         self.keys = Keys(connection)
         self.audit = Audit(connection)

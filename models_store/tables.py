@@ -308,3 +308,21 @@ deliveries = sa.Table(
     sa.Index(None, "webhook_id", "created_at", "id"),
     sa.Index(None, "created_at"),
 )
+
+jobs = sa.Table(
+    "jobs",
+    metadata,
+    sa.Column("id", sa.String(32), primary_key=True),
+    sa.Column("model_id", sa.ForeignKey("models.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("kind", sa.String(16), nullable=False),
+    sa.Column("state", sa.String(12), nullable=False),
+    sa.Column("created_at", UtcDateTime, nullable=False),
+    sa.Column("started_at", UtcDateTime, nullable=True),
+    sa.Column("finished_at", UtcDateTime, nullable=True),
+    sa.Column("asked", sa.JSON, nullable=False),
+    sa.Column("progress", sa.JSON, nullable=True),
+    sa.Column("checkpoint", sa.LargeBinary, nullable=True),
+    sa.Column("result", sa.JSON, nullable=True),
+    sa.Index(None, "created_at", "id"),
+    sa.Index(None, "model_id"),
+)

@@ -1,11 +1,12 @@
 """Data sets in requests: where they are and what is read of them, checked by ``app.datasets``."""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from app.api.requests import ClassName, In, Text, at_most
-from app.datasets.dataset import MOST_GROUP_COLUMNS, Asked
+from app.datasets.dataset import Asked
 from app.datasets.filters import LONGEST as LONGEST_FILTER
 from app.datasets.paths import LONGEST as LONGEST_PATH
 
@@ -25,13 +26,12 @@ class DatasetIn(In):
     path: Annotated[str, Field(min_length=1, max_length=LONGEST_PATH)]
     columns: Annotated[dict[ClassName, ColumnName] | None, at_most(1000)] = None
     label: ColumnName | None = None
-    group_by: Annotated[list[ColumnName], at_most(MOST_GROUP_COLUMNS)] = Field(default_factory=list)
     filter: Annotated[str | None, Field(min_length=1, max_length=LONGEST_FILTER)] = None
     keys: Annotated[list[ColumnName], at_most(MOST_KEYS)] = Field(default_factory=list)
     on_error: Literal["fail", "skip"] = "fail"
 
-    def asked(self) -> Asked:
-        """The same for ``app.datasets``."""
+    def asked(self, group_by: Sequence[str] = ()) -> Asked:
+        """The same for ``app.datasets``; ``group_by``: columns."""
         columns = None if self.columns is None else dict(self.columns)
-        group_by, keys = tuple(self.group_by), tuple(self.keys)
-        return Asked(self.path, columns, self.label, group_by, self.filter, keys, self.on_error)
+        groups, keys = tuple(group_by), tuple(self.keys)
+        return Asked(self.path, columns, self.label, groups, self.filter, keys, self.on_error)

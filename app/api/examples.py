@@ -150,6 +150,22 @@ BODIES: Mapping[tuple[str, str], Examples] = {
     ("PATCH", "/v1/alerts/{id}"): {
         "Somebody looks into it": {"state": "acknowledged", "note": "A campaign; until Friday"}
     },
+    ("POST", "/v1/jobs"): {
+        "A month of files, by country": {
+            "kind": "estimate",
+            "model": "cards",
+            "alias": "champion",
+            "dataset": {"path": "scores/2026-01/*.parquet", "filter": "amount > 10"},
+            "group_by": ["country"],
+        },
+        "Adjusted files": {
+            "kind": "adjust",
+            "model": "cards",
+            "dataset": {"path": "scores/2026-01/", "keys": ["transaction"]},
+            "target_priors": {"legit": 0.95, "fraud": 0.05},
+            "output": "adjusted/2026-01",
+        },
+    },
     ("POST", "/v1/api-keys"): {
         "For a scorer": {"name": "scorer", "scopes": ["read", "estimate"], "models": ["cards"]}
     },

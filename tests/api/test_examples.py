@@ -14,7 +14,7 @@ from app.main import create_app
 from app.settings import Settings
 from tests.conftest import served
 
-NOT_YET = {"/v1/alerts/{id}": (404,)}
+NOT_YET = {"/v1/alerts/{id}": (404,), "/v1/jobs": (422,)}
 """Addresses of what an empty service cannot have."""
 
 
