@@ -9,7 +9,7 @@ from app.core.errors import InvalidInput
 from app.core.prevalence.source import SourceModel
 from app.engines.engine import Engine, EngineError, Watch
 from app.engines.partitions import Partition
-from app.engines.passes import Pass, Source, Survey
+from app.engines.passes import Pass, Source, survey
 from app.engines.state import State, digest
 from app.engines.summed import SAMPLED, Answers, SummedEvidence, Wanted
 from app.engines.sums import Group, Json, Tally
@@ -139,14 +139,14 @@ class _Rounds:
         classes = len(self.source.priors)
         each = -(-SAMPLED // (classes * len(self.partitions)))
         sampled = max(each, FEWEST_SAMPLED)
-        tally = self._sum(Task(self.source, None, self.most_groups, sampled))
-        self.state.surveyed(tally, Survey())
+        asked = survey(self.source)
+        tally = self._sum(Task(self.source, asked, self.most_groups, sampled))
+        self.state.surveyed(tally, asked)
         self.keep(self.state.to_json())
 
     def another(self, wanted: dict[Group, Pass]) -> None:
         """Once more, for what each group wants."""
-        passes: dict[Group, tuple[Pass, ...]] = {g: (asked,) for g, asked in wanted.items()}
-        tally = self._sum(Task(self.source, passes, self.most_groups))
+        tally = self._sum(Task(self.source, wanted, self.most_groups))
         if tally.rows != self.state.rows or tally.answers.keys() != wanted.keys():
             raise DataChanged(
                 f"round {self.state.rounds + 1} read {tally.rows} rows, those before "

@@ -18,7 +18,8 @@ from app.core.prevalence.calibration import Calibration
 from app.core.prevalence.confusion import decision_counts
 from app.core.prevalence.likelihood import Likelihood
 from app.core.prevalence.matching.embedding import Embedded, Embedding
-from app.engines.sums import Sums, pack
+from app.core.prevalence.moments import powers_at
+from app.engines.sums import Sums
 
 CURVED = 32
 """Up to so many classes a Hessian is computed along with the multipliers: a round costs more."""
@@ -69,7 +70,7 @@ class Pass(Protocol):
 
 
 def _key(name: str, *arrays: Floats) -> str:
-    return " ".join([name, *(pack(array)["data"] for array in arrays)])
+    return " ".join([name, *(array.astype("<f8").tobytes().hex() for array in arrays)])
 
 
 def _sums(**added: Floats) -> Sums:
@@ -146,39 +147,50 @@ class Total:
         return _sums(total=self.of(chunk.likelihood))
 
 
+SURVEY = "survey"
+THINNED, EVERY = 1 << 14, 4
+"""Of pieces of so many rows, every fourth is looked at for whether prior shift explains them."""
+
+
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """The first round: everything about the rows that one pass can tell."""
+    """The first round: everything about the rows that one pass can tell.
 
-    key: str = "survey"
+    ``start``: a pass that is taken along, that at the source priors.
+    """
+
+    start: Pass
+
+    @property
+    def key(self) -> str:
+        """There is one."""
+        return SURVEY
 
     def over(self, chunk: Chunk) -> Sums:
-        """Of a chunk."""
-        source, likelihood = chunk.source, chunk.likelihood
-        census = likelihood.census
+        """Of a chunk, with the sums of ``start``."""
+        source, census = chunk.source, chunk.likelihood.census
         counts = [census.rows, census.size, census.unsupported, census.log_mass]
-        found = _sums(
-            census=np.array(counts),
-            untidy=np.array([not census.tidy]),
-            decisions=decision_counts(chunk.raw),
-        )
-        parts = [found, self._start(source).over(chunk)]
+        found = self.start.over(chunk).added | {
+            "census": np.array(counts),
+            "untidy": np.array([float(not census.tidy)]),
+            "decisions": decision_counts(chunk.raw),
+        }
         if source.bins is not None:
-            parts.append(_sums(bins=source.bins.count(chunk.raw)))
+            some = chunk.raw[:: EVERY if len(chunk.raw) > THINNED else 1]
+            found |= {"bins": source.bins.count(some)}
         if source.averages:
-            parts.append(_centred(source.calibration.apply(chunk.raw), source.priors))
+            found |= _centred(source.calibration.apply(chunk.raw), source.priors).added
         if source.embedding is not None:
-            parts.append(_embedded(chunk.raw, source.embedding))
-        return Sums({name: v for part in parts for name, v in part.added.items()}, {})
-
-    @staticmethod
-    def _start(source: Source) -> Derivatives:
-        return start(source.priors)
+            found |= _embedded(chunk.raw, source.embedding).added
+        return Sums(found, {})
 
 
-def start(priors: Floats) -> Derivatives:
-    """The derivatives that the survey takes along: at the source priors."""
-    return Derivatives(priors, len(priors) <= CURVED)
+def survey(source: Source) -> Survey:
+    """With the pass that the solver, or the test, asks for first."""
+    nothing = source.likelihood([])
+    if len(nothing.known) == 2 == len(source.priors):
+        return Survey(Total(powers_at(nothing, float(source.priors[1]))))
+    return Survey(Derivatives(source.priors, len(source.priors) <= CURVED))
 
 
 def _centred(rows: Floats, about: Floats) -> Sums:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.engines.partitions import Partition
-from app.engines.passes import Pass, Source
+from app.engines.passes import Pass, Source, Survey
 from app.engines.summed import Answers
 from app.engines.sums import Group, Json, Sums, Tally
 
@@ -28,18 +28,19 @@ class State:
     skipped: int = 0
     groups: dict[Group, Answers] = field(default_factory=dict)
 
-    def surveyed(self, tally: Tally, survey: Pass) -> None:
+    def surveyed(self, tally: Tally, survey: Survey) -> None:
         """The first round is done."""
         self.rounds, self.rows, self.bytes = 1, tally.rows, tally.bytes
         self.renormalised, self.skipped = tally.renormalised, tally.skipped
         for group in sorted(tally.answers):
-            self.groups[group] = Answers({survey.key: tally.answers[group][0]})
+            self.groups[group] = Answers()
+            self.groups[group].add(survey, tally.answers[group])
 
     def add(self, tally: Tally, wanted: dict[Group, Pass]) -> None:
         """Another round is done."""
         self.rounds += 1
         for group, asked in wanted.items():
-            self.groups[group].add(asked, tally.answers[group][0])
+            self.groups[group].add(asked, tally.answers[group])
 
     def to_json(self) -> Json:
         """For whoever keeps it; a megabyte or so, most of it the sample."""

@@ -19,7 +19,7 @@ from app.core.prevalence.census import Census
 from app.core.prevalence.likelihood import Likelihood
 from app.core.prevalence.matching.embedding import Embedded
 from app.core.prevalence.means import RowMean
-from app.engines.passes import CURVED, Along, Derivatives, Pass, Source, Survey, Total, start
+from app.engines.passes import CURVED, SURVEY, Along, Derivatives, Pass, Source, Survey, Total
 from app.engines.sums import Sums
 from app.estimation.evidence import Evidence
 from app.estimation.request import PosteriorBatch
@@ -50,13 +50,15 @@ class Answers:
         return {name: values.astype(np.float64) for name, values in found.added.items()}
 
     def add(self, wanted: Pass, found: Sums) -> None:
-        """What a round brought. The survey has the derivatives at the source priors with it."""
+        """What a round brought; the survey has the answer to another pass with it."""
         self.sums[wanted.key] = found
+        if isinstance(wanted, Survey):
+            self.sums[wanted.start.key] = Sums(found.added, {})
 
     @property
     def survey(self) -> Sums:
         """The first round's, which there is by the time that anybody asks."""
-        return self.sums[Survey().key]
+        return self.sums[SURVEY]
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,11 +129,7 @@ class SummedLikelihood(Likelihood):
         return self.size or 1.0
 
     def _at(self, p: Floats, curved: bool) -> dict[str, Floats]:
-        """The derivatives at ``p``: those at the source priors came with the survey."""
-        wanted, first = Derivatives(p, curved), start(self.source)
-        if wanted.key == first.key:
-            return self.answers.ask(Survey())
-        return self.answers.ask(wanted)
+        return self.answers.ask(Derivatives(p, curved))
 
 
 @dataclass
@@ -143,17 +141,12 @@ class SummedEvidence(Evidence):
 
     @property
     def _survey(self) -> dict[str, Floats]:
-        return self.answers.ask(Survey())
+        return {name: np.asarray(v, np.float64) for name, v in self.answers.survey.added.items()}
 
     def likelihood_of_rows(self, batch: PosteriorBatch) -> Likelihood:
         """By sums."""
         assert self.passed is not None
         return SummedLikelihood.by(self.passed, self.answers)
-
-    @cached_property
-    def information(self) -> Floats:
-        """The Hessian at the source priors, C × C."""
-        return self.likelihood.hessian(self.likelihood.source)[0]
 
     @cached_property
     def output_counts(self) -> Floats:

@@ -57,7 +57,8 @@ def pack(values: Numbers) -> Json:
     """An array of floating-point numbers as JSON."""
     little = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
     data = base64.b64encode(little.tobytes()).decode()
-    return {"type": values.dtype.name, "shape": list(values.shape), "data": data}
+    kind = "float32" if values.itemsize == 4 else "float64"
+    return {"type": kind, "shape": list(values.shape), "data": data}
 
 
 def unpack(given: Json) -> Numbers:
@@ -69,12 +70,12 @@ def unpack(given: Json) -> Numbers:
 
 @dataclass(frozen=True)
 class Tally:
-    """All of a round: the answers by group, each to a list of passes.
+    """All of a round: the answers by group.
 
     ``rows``: read; ``bytes``: that they took; ``renormalised``, ``skipped``: of them, and besides.
     """
 
-    answers: dict[Group, tuple[Sums, ...]]
+    answers: dict[Group, Sums]
     most_groups: int
     rows: int = 0
     bytes: int = 0
@@ -86,7 +87,7 @@ class Tally:
         answers = dict(self.answers)
         for group, theirs in other.answers.items():
             ours = answers.get(group)
-            answers[group] = theirs if ours is None else merged(ours, theirs)
+            answers[group] = theirs if ours is None else ours.merge(theirs)
         if len(answers) > self.most_groups:
             raise TooManyGroups(self.most_groups)
         return Tally(
@@ -97,8 +98,3 @@ class Tally:
             self.renormalised + other.renormalised,
             self.skipped + other.skipped,
         )
-
-
-def merged(first: tuple[Sums, ...], second: tuple[Sums, ...]) -> tuple[Sums, ...]:
-    """Answers to the same passes."""
-    return tuple(a.merge(b) for a, b in zip(first, second, strict=True))

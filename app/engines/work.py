@@ -11,7 +11,7 @@ from app.engines.engine import TooManyGroups
 from app.engines.partitions import Partition, Piece
 from app.engines.passes import Chunk, Pass, Source, Survey
 from app.engines.sample import Sample
-from app.engines.sums import Group, Sums, Tally, merged
+from app.engines.sums import Group, Sums, Tally
 
 GATHERED = 1 << 21
 """Numbers of grouped pieces that are put together before they are taken apart by group."""
@@ -19,14 +19,14 @@ GATHERED = 1 << 21
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """``wanted``: the passes of each group; None for the survey of whatever group there is.
+    """``wanted``: the pass of each group, or the survey of whatever group there is.
 
     ``sampled``: rows that a partition gives to the driver's sample, with the survey; one of each
     group at least.
     """
 
     source: Source
-    wanted: dict[Group, tuple[Pass, ...]] | None
+    wanted: dict[Group, Pass] | Survey
     most_groups: int
     sampled: int = 0
 
@@ -36,24 +36,22 @@ class _Work:
     """The sums of a partition in the making."""
 
     task: Task
-    answers: dict[Group, tuple[Sums, ...]] = field(default_factory=dict)
+    answers: dict[Group, Sums] = field(default_factory=dict)
     samples: dict[Group, Sample] = field(default_factory=dict)
 
     def add(self, group: Group, rows: AnyFloats) -> None:
         """Some rows of a group."""
-        passes: tuple[Pass, ...] = (Survey(),)
-        if self.task.wanted is not None:
-            if group not in self.task.wanted:
-                return
-            passes = self.task.wanted[group]
-        if self.task.wanted is None:
+        wanted = self.task.wanted
+        asked = wanted if isinstance(wanted, Survey) else wanted.get(group)
+        if asked is None:
+            return
+        if isinstance(wanted, Survey):
             self._sample(group, rows)
         length = max(BLOCK // rows.shape[1], 1)
         for first in range(0, len(rows), length):
             chunk = Chunk(rows[first : first + length], self.task.source)
-            found = tuple(wanted.over(chunk) for wanted in passes)
-            before = self.answers.get(group)
-            self.answers[group] = found if before is None else merged(before, found)
+            found, before = asked.over(chunk), self.answers.get(group)
+            self.answers[group] = found if before is None else before.merge(found)
 
     def _sample(self, group: Group, rows: AnyFloats) -> None:
         if group not in self.samples:
@@ -62,15 +60,15 @@ class _Work:
             self.samples[group] = Sample(self.task.sampled)
         self.samples[group].add(rows)
 
-    def finished(self) -> dict[Group, tuple[Sums, ...]]:
+    def finished(self) -> dict[Group, Sums]:
         """All answers; those of the survey with the sample."""
-        if self.task.wanted is not None:
+        if not isinstance(self.task.wanted, Survey):
             return self.answers
         kept = sum(sample.kept for sample in self.samples.values())
         step = -(-kept // self.task.sampled)
         return {
-            group: (Sums(survey.added, self.samples[group].joined(step)),)
-            for group, (survey,) in self.answers.items()
+            group: Sums(found.added, self.samples[group].joined(step))
+            for group, found in self.answers.items()
         }
 
 

@@ -104,16 +104,24 @@ class Moments:
 
 def moments(likelihood: Likelihood, theta: float) -> Moments:
     """One pass over a batch with two known classes; all zero where no row says anything."""
-    ratio = likelihood.ratio
-    # The ratio of one class and d gives w without cancellation away from that class's corner.
-    column, weight = (1, 1.0 - theta) if theta <= 0.5 else (0, -theta)
-    own = float(ratio[column])
-    x = ratio * (1.0 - theta, theta) / own
-    totals = likelihood.total(partial(power_sums, x=x, column=column))
+    totals = likelihood.total(powers_at(likelihood, theta))
+    weight, own = (1.0 - theta if theta <= 0.5 else -theta), float(likelihood.ratio[_column(theta)])
     size = likelihood.size or 1.0
     S = tuple(float(total) / size / weight ** (k + 1) for k, total in enumerate(totals[1:]))
     gain = (float(totals[0]) - likelihood.census.log_mass) / size + math.log(own)
     return Moments(theta, gain, S)
+
+
+def powers_at(likelihood: Likelihood, theta: float) -> "partial[Floats]":
+    """The pass at θ: what a function of the likelihood must sum over its rows."""
+    column = _column(theta)
+    x = likelihood.ratio * (1.0 - theta, theta) / float(likelihood.ratio[column])
+    return partial(power_sums, x=x, column=column)
+
+
+def _column(theta: float) -> int:
+    """The ratio of this class and d gives w without cancellation away from its corner."""
+    return 1 if theta <= 0.5 else 0
 
 
 def power_sums(likelihood: Likelihood, x: Floats, column: int) -> Floats:
