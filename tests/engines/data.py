@@ -8,6 +8,7 @@ import numpy as np
 
 from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.blocks import AnyFloats
+from app.core.prevalence.matching.version import Options, ReferenceRows
 from app.core.prevalence.source import Source, SourceModel, ValidationSet, derive
 from app.engines.partitions import Partition, Piece
 
@@ -52,6 +53,20 @@ def model(classes: int, rows: int = 2000, calibration: str = "bcts", seed: int =
     names = tuple(f"class-{k}" for k in range(classes))
     validation = ValidationSet(labels, posteriors)
     return derive(Source(names, validation=validation, calibration=calibration))  # type: ignore[arg-type]
+
+
+def matching(classes: int) -> SourceModel:
+    """A version that matches posteriors by random features."""
+    labels, rows = draw(np.random.default_rng(0), np.full(classes, 1 / classes), 1000)
+    names = tuple(f"class-{k}" for k in range(classes))
+    return derive(
+        Source(
+            names,
+            validation=ValidationSet(labels, rows),
+            reference=ReferenceRows(labels, rows, names),
+            matching=Options(feature_map="posteriors", dimension=100),
+        )
+    )
 
 
 def cut(

@@ -12,7 +12,7 @@ from app.engines.estimating import DataChanged, Outcome, estimate_partitions
 from app.engines.local import Local
 from app.engines.sums import Json
 from app.estimation import Estimate, IntervalOptions, PosteriorBatch, Request, estimate
-from tests.engines.data import ArrayPartition, cut, draw, model
+from tests.engines.data import ArrayPartition, cut, draw, matching, model
 
 TARGET = np.array([0.55, 0.2, 0.15, 0.08, 0.02])
 MODEL = model(5)
@@ -53,6 +53,17 @@ class TestAgainstTheWholeInMemory:
         found = estimate_partitions(MODEL, cut(ROWS, 5), request, ENGINE)
         assert found.rounds == 1
         assert found.estimates[()].shift is None
+
+    @pytest.mark.parametrize("soft", [True, False])
+    def test_random_features(self, soft: bool) -> None:
+        version, request = matching(3), Request("rffm", soft=soft, interval=IntervalOptions())
+        rows = draw(np.random.default_rng(6), np.array([0.5, 0.3, 0.2]), 20_000)[1]
+        whole = estimate(version, PosteriorBatch(rows), request)
+        found = estimate_partitions(version, cut(rows, 9), request, ENGINE).estimates[()]
+        np.testing.assert_allclose(found.prevalence, whole.prevalence, rtol=0, atol=1e-9)
+        assert found.interval is not None
+        assert whole.interval is not None
+        np.testing.assert_allclose(found.interval.lower, whole.interval.lower, atol=2e-3)
 
     @pytest.mark.parametrize("classes", [2, 3, 5, 40])
     @pytest.mark.parametrize("calibration", ["bcts", "vector-scaling", "isotonic", "none"])

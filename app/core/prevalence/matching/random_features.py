@@ -83,9 +83,9 @@ class FourierMap:
         half = len(self.frequencies)
         for block in self._blocks(rows):
             angles = standard.apply(block).astype(np.float32) @ self.frequencies.T
-            ones = np.ones(len(angles), np.float32)
-            total[:half] += ones @ np.cos(angles)
-            total[half:] += ones @ np.sin(angles, out=angles)
+            # In double precision: the mean must not depend on how the rows are cut into blocks.
+            total[:half] += np.cos(angles).sum(axis=0, dtype=np.float64)
+            total[half:] += np.sin(angles, out=angles).sum(axis=0, dtype=np.float64)
         return np.asarray(total * (np.sqrt(2.0 / self.dimension) / len(rows)))
 
     def class_means(self, rows: Floats, labels: Codes, classes: int, standard: Standard) -> Floats:
