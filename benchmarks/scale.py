@@ -30,7 +30,7 @@ from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.matching.version import Options, ReferenceRows
 from app.core.prevalence.source import Source, SourceModel, ValidationSet, derive
 from app.engines import Engine, Local, Partition, Piece, Watch, estimate_partitions
-from app.engines.cluster import Cluster
+from app.engines.cluster import TASKS, Cluster
 from app.engines.passes import Derivatives, Pass, Survey, survey
 from app.engines.passes import Source as Passed
 from app.engines.sums import Group, Sums, Tally
@@ -82,7 +82,7 @@ def folder(asked: Path | None) -> Iterator[Path]:
 
 
 @contextmanager
-def dask(processes: int, memory: str = "2GiB") -> Iterator[Cluster]:
+def dask(processes: int, memory: str = "2GiB", tasks: int = TASKS) -> Iterator[Cluster]:
     """An engine on worker processes of one thread."""
     cluster = LocalCluster(
         n_workers=processes,
@@ -92,7 +92,7 @@ def dask(processes: int, memory: str = "2GiB") -> Iterator[Cluster]:
         dashboard_address=None,
     )
     try:
-        with Cluster(cluster.scheduler_address) as engine:
+        with Cluster(cluster.scheduler_address, tasks=tasks) as engine:
             yield engine
     finally:
         cluster.close()
@@ -323,35 +323,33 @@ def reduce(partitions: int) -> None:
     """Rounds of a real scheduler and two worker processes."""
     parts = [Nothing(f"part-{i}") for i in range(partitions)]
     lines = []
-    with dask(2) as engine:
-        engine.sum(pretended, parts[:100], 2, Watch())
-        for classes in (2, 10, 100):
-            seconds = []
-            for _ in range(3):
-                begun = time.perf_counter()
-                found = engine.sum(pretended, parts, classes, Watch())
-                seconds.append(time.perf_counter() - begun)
-                assert found.rows == partitions
-            each = median(seconds)
-            network = partitions * (classes + classes**2 + 1) * 8
-            lines.append(
-                [
-                    str(classes),
-                    f"{each:.1f} ({min(seconds):.1f}–{max(seconds):.1f})",
-                    f"{1e3 * each / partitions:.2f}",
-                    f"{network / 1e6:.1f}",
-                    f"{(classes + classes**2 + 1) * 8 / 1e3:.1f}",
-                ]
-            )
+    for tasks in (partitions, TASKS):
+        with dask(2, tasks=tasks) as engine:
+            engine.sum(pretended, parts[:100], 2, Watch())
+            count = min(2 * tasks, partitions)
+            lines += [round_of(engine, parts, classes, count) for classes in (2, 10, 100)]
     print(f"{partitions} partitions, {resident() / 1e6:.0f} MB resident in the driver\n")
-    names = [
-        "classes",
-        "seconds per round",
-        "ms per partition",
-        "MB between workers",
-        "kB to driver",
-    ]
+    names = ["tasks", "classes", "seconds per round", "ms per task", "MB of sums", "kB to driver"]
     print(table(names, lines))
+
+
+def round_of(engine: Cluster, parts: Sequence[Nothing], classes: int, tasks: int) -> list[str]:
+    """The median of three rounds."""
+    seconds = []
+    for _ in range(3):
+        begun = time.perf_counter()
+        found = engine.sum(pretended, parts, classes, Watch())
+        seconds.append(time.perf_counter() - begun)
+        assert found.rows == len(parts)
+    each, one = median(seconds), (classes + classes**2 + 1) * 8
+    return [
+        str(tasks),
+        str(classes),
+        f"{each:.2f} ({min(seconds):.2f}–{max(seconds):.2f})",
+        f"{1e3 * each / tasks:.2f}",
+        f"{tasks * one / 1e6:.1f}",
+        f"{one / 1e3:.1f}",
+    ]
 
 
 def constants(rows: int) -> None:

@@ -1,10 +1,11 @@
 """The engine of a Dask cluster: partitions stay with its workers, sums travel.
 
-A round is a task per partition and a tree of merges, sixteen at a time, on the workers; the driver
-gets one sum. After the first round, when their size is known, the rows are kept in the workers'
-memory if they take no more than half of it; otherwise every round reads them again. A worker
-that dies takes nothing with it: its partitions are read by others. A scheduler that dies, or does
-not answer, ends the round with ``EngineLost``: the state of the last round goes on with another.
+A round is a task per partition, or per some where there are many, and a tree of merges, sixteen at
+a time, on the workers; the driver gets one sum. After the first round, when their size is known,
+the rows are kept in the workers' memory if they take no more than half of it; otherwise every round
+reads them again. A worker that dies takes nothing with it: its partitions are read by others. A
+scheduler that dies, or does not answer, ends the round with ``EngineLost``: the state of the last
+round goes on with another.
 
 Dask pickles what its own processes send each other; whoever reaches its ports can run code there.
 """
@@ -26,6 +27,9 @@ PATIENCE = 60.0
 """Seconds that a scheduler may take to answer, and a cluster may be without any worker."""
 TICK = 0.2
 PING = 5.0
+TASKS = 32
+"""Tasks of a round per thread: few enough for the scheduler, which takes a millisecond for each,
+and enough for none to be waited for long."""
 KEPT = 0.5
 """Share of the workers' memory that may hold rows."""
 
@@ -49,8 +53,8 @@ def _size(piece: Piece) -> int:
     return piece.posteriors.nbytes + (0 if piece.groups is None else piece.groups.nbytes)
 
 
-def _load(partition: Partition) -> Held:
-    return Held(partition.name, tuple(partition.pieces()))
+def _load(bundle: Sequence[Partition]) -> tuple[Held, ...]:
+    return tuple(Held(partition.name, tuple(partition.pieces())) for partition in bundle)
 
 
 def _given(argument: A) -> A:
@@ -58,8 +62,8 @@ def _given(argument: A) -> A:
     return argument
 
 
-def _leaf(partition: Partition, function: Callable[[A, Partition], R], argument: A) -> R:
-    return function(argument, partition)
+def _leaf(bundle: Sequence[Partition], function: Callable[[A, Partition], R], argument: A) -> R:
+    return _merged([function(argument, partition) for partition in bundle])
 
 
 def _merged(sums: Sequence[R]) -> R:
@@ -69,13 +73,27 @@ def _merged(sums: Sequence[R]) -> R:
     return total
 
 
-class Cluster:
-    """``address``: of a scheduler, tcp://host:port; ``patience``: seconds, see ``PATIENCE``."""
+@dataclass
+class _Known:
+    """What has been learnt of some partitions: their bytes; how they are bundled, and held."""
 
-    def __init__(self, address: str, patience: float = PATIENCE, keep: bool = True) -> None:
-        self._patience, self._keep = patience, keep
-        self._bytes: tuple[tuple[str, ...], int] | None = None
-        self._held: tuple[tuple[str, ...], list[Future[Any]]] | None = None
+    partitions: Sequence[Partition]
+    bundles: list[Sequence[Partition]]
+    bytes: int | None = None
+    held: list[Future[Any]] | None = None
+
+
+class Cluster:
+    """``address``: of a scheduler, tcp://host:port; ``patience``: seconds, see ``PATIENCE``.
+
+    ``keep``: hold rows in the workers' memory; ``tasks``: of a round, per thread of the workers.
+    """
+
+    def __init__(
+        self, address: str, patience: float = PATIENCE, keep: bool = True, tasks: int = TASKS
+    ) -> None:
+        self._patience, self._keep, self._tasks = patience, keep, tasks
+        self._known: _Known | None = None
         try:
             self._client = Client(address, timeout=patience, set_as_default=False)
         except (OSError, TimeoutError) as error:
@@ -94,7 +112,7 @@ class Cluster:
 
     def close(self) -> None:
         """Let go of the rows and of the connection; the cluster stays."""
-        self._held = None
+        self._known = None
         self._client.close(timeout=min(self._patience, 5.0))
 
     def sum(
@@ -105,37 +123,41 @@ class Cluster:
         watch: Watch,
     ) -> R:
         """As every engine does."""
-        client, names = self._client, tuple(partition.name for partition in partitions)
+        client = self._client
         try:
-            rows = self._rows(names, partitions)
+            known = self._about(partitions)
             shared = client.submit(_given, argument, pure=False)
             leaves = client.map(
-                _leaf, rows, function=function, argument=shared, pure=False, batch_size=None
+                _leaf, known.held or known.bundles, function=function, argument=shared, pure=False
             )
             level = leaves
             while len(level) > 1:
                 groups = [level[i : i + FAN_IN] for i in range(0, len(level), FAN_IN)]
                 level = client.map(_merged, groups, pure=False)
-            found: R = _Waiting(client, leaves, level[0], watch, self._patience).result()
+            sizes = [len(bundle) for bundle in known.bundles]
+            found: R = _Waiting(client, leaves, sizes, level[0], watch, self._patience).result()
         except (OSError, TimeoutError, AttributeError) as error:
             # A client whose scheduler is gone has lost its connection object, too.
             if client.status == "running" and not isinstance(error, OSError | TimeoutError):
                 raise
             raise EngineLost(f"the Dask scheduler went away: {error}") from error
-        self._bytes = names, found.bytes
+        known.bytes = found.bytes
         return found
 
-    def _rows(self, names: tuple[str, ...], partitions: Sequence[Partition]) -> Sequence[Any]:
-        """The partitions as such, or as the workers hold them."""
-        if self._held is not None and self._held[0] == names:
-            return self._held[1]
-        self._held = None
-        if self._keep and self._bytes is not None and self._bytes[0] == names:
-            limits = [w["memory_limit"] for w in _workers(self._client).values()]
-            if self._bytes[1] <= KEPT * sum(limit or 0 for limit in limits):
-                self._held = names, self._client.map(_load, partitions, pure=False)
-                return self._held[1]
-        return partitions
+    def _about(self, partitions: Sequence[Partition]) -> _Known:
+        """Whether these very partitions were asked before, and where their rows are now."""
+        workers = _workers(self._client).values()
+        known = self._known
+        if known is None or known.partitions is not partitions:
+            threads = sum(worker["nthreads"] for worker in workers) or 1
+            step = -(-len(partitions) // (self._tasks * threads))
+            bundles = [partitions[i : i + step] for i in range(0, len(partitions), step)]
+            known = self._known = _Known(partitions, bundles)
+        elif self._keep and known.held is None and known.bytes is not None:
+            memory = sum(worker["memory_limit"] or 0 for worker in workers)
+            if known.bytes <= KEPT * memory:
+                known.held = self._client.map(_load, known.bundles, pure=False)
+        return known
 
 
 def _workers(client: Client) -> dict[str, Any]:
@@ -150,11 +172,12 @@ class _Waiting:
         self,
         client: Client,
         leaves: list[Future[Any]],
+        sizes: list[int],
         top: Future[Any],
         watch: Watch,
         patience: float,
     ) -> None:
-        self._client, self._leaves, self._top = client, leaves, top
+        self._client, self._leaves, self._sizes, self._top = client, leaves, sizes, top
         self._watch, self._patience = watch, patience
         self._pinged = self._seen = monotonic()
         self._told = 0
@@ -204,8 +227,8 @@ class _Waiting:
             raise EngineLost(f"the Dask cluster has had no worker for {self._patience:g} seconds")
 
     def _tell(self) -> None:
-        done = sum(future.status == "finished" for future in self._leaves)
+        finished = [leaf.status == "finished" for leaf in self._leaves]
+        done = sum(size for size, over in zip(self._sizes, finished, strict=True) if over)
         if done > self._told:
             self._told = done
-            progress = Progress(self._watch.round, done, len(self._leaves), None)
-            self._watch.progress(progress)
+            self._watch.progress(Progress(self._watch.round, done, sum(self._sizes), None))

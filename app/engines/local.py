@@ -17,8 +17,6 @@ from app.engines.partitions import Partition, Piece
 MEMORY = 512 * 1024 * 1024
 COPIES = 4
 """What reading a piece and working on it takes, in multiples of its size."""
-FIRST = 16 * 1024 * 1024
-"""Bytes that a piece is thought to take before one has been seen."""
 AHEAD = 4
 """Partitions per thread that may be finished before their turn to be merged."""
 
@@ -94,23 +92,41 @@ class _Told:
 
 @dataclass
 class _Room:
-    """Bytes that may be in use at once; a single piece larger than that is let in alone."""
+    """Bytes that may be in use at once; a single piece larger than that is let in alone.
+
+    A piece is thought to be as large as the largest so far, the first to take everything.
+    """
 
     bytes: int
     used: int = 0
+    largest: int | None = None
     changed: Condition = field(default_factory=Condition)
 
-    def enter(self, bytes: int) -> None:
-        """Wait until they fit."""
+    def enter(self) -> int:
+        """Wait until another piece fits; what was set aside for it."""
         with self.changed:
-            self.changed.wait_for(lambda: self.used == 0 or self.used + bytes <= self.bytes)
-            self.used += bytes
+            self.changed.wait_for(lambda: self.used == 0 or self.used + self._next <= self.bytes)
+            taken = self._next
+            self.used += taken
+            return taken
 
-    def leave(self, bytes: int) -> None:
+    def learn(self, taken: int, size: int) -> int:
+        """The piece takes ``size``, not ``taken``."""
+        with self.changed:
+            self.largest = max(self.largest or 0, size)
+            self.used += size - taken
+            self.changed.notify_all()
+            return size
+
+    def leave(self, taken: int) -> None:
         """They are free again."""
         with self.changed:
-            self.used -= bytes
+            self.used -= taken
             self.changed.notify_all()
+
+    @property
+    def _next(self) -> int:
+        return self.bytes if self.largest is None else self.largest
 
 
 @dataclass(frozen=True)
@@ -128,15 +144,14 @@ class _Watched:
 
     def pieces(self) -> Iterator[Piece]:
         pieces = iter(self.partition.pieces())
-        expected = FIRST
         while not self.stop.now:
-            self.room.enter(expected)
+            taken = self.room.enter()
             try:
                 piece = next(pieces, None)
                 if piece is None:
                     return
+                taken = self.room.learn(taken, COPIES * piece.posteriors.nbytes)
                 self.told.read(len(piece.posteriors))
                 yield piece
             finally:
-                self.room.leave(expected)
-            expected = COPIES * piece.posteriors.nbytes
+                self.room.leave(taken)

@@ -150,6 +150,28 @@ class TestTheSameAnswerAsOneMachine:
         for name, answer in expected.items():
             np.testing.assert_allclose(found[name].prevalence, answer.prevalence, atol=1e-6)
 
+    def test_of_other_partitions_of_the_same_names(self, dask: Dask) -> None:
+        codes = np.random.default_rng(2).integers(0, 2, len(ROWS))
+        request = Request("cc", shift=None)
+        with Cluster(dask.address) as engine:
+            estimate_partitions(MODEL, cut(ROWS, 9), MLE, engine)
+            grouped = cut(ROWS, 9, codes, [("a",), ("b",)])
+            found = estimate_partitions(MODEL, grouped, request, engine).estimates
+        assert {group: answer.size for group, answer in found.items()} == {
+            ("a",): np.count_nonzero(codes == 0),
+            ("b",): np.count_nonzero(codes == 1),
+        }
+
+    def test_of_more_partitions_than_tasks(self, dask: Dask) -> None:
+        request, seen = Request("pcc", shift=None), list[Progress]()
+        expected = estimate_partitions(MODEL, cut(ROWS, 50), request, Local()).estimates[()]
+        with Cluster(dask.address, tasks=2) as engine:
+            found = estimate_partitions(
+                MODEL, cut(ROWS, 50), request, engine, watch=Watch(seen.append)
+            ).estimates[()]
+        np.testing.assert_allclose(found.prevalence, expected.prevalence, rtol=0, atol=1e-12)
+        assert (seen[-1].partitions, seen[-1].of) == (50, 50)
+
 
 class TestWhoWaits:
     def test_hears_of_progress(self, dask: Dask) -> None:

@@ -1,0 +1,98 @@
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from threading import Lock
+
+import numpy as np
+import pytest
+
+from app.engines.engine import Progress, Watch
+from app.engines.local import COPIES, Local
+from app.engines.partitions import Partition, Piece
+
+
+@dataclass(frozen=True)
+class Order:
+    """A mergeable that remembers in what order it was merged."""
+
+    names: tuple[str, ...]
+    rows: int = 0
+    bytes: int = 0
+
+    def merge(self, other: "Order") -> "Order":
+        return Order(self.names + other.names, self.rows + other.rows)
+
+
+@dataclass
+class Gauge:
+    """How many bytes of pieces are in use, and were at most."""
+
+    used: int = 0
+    most: int = 0
+    lock: Lock = field(default_factory=Lock)
+
+    def change(self, by: int) -> None:
+        with self.lock:
+            self.used += by
+            self.most = max(self.most, self.used)
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Pieces of a size, that are in use until the next is asked for."""
+
+    name: str
+    gauge: Gauge
+    size: int
+    count: int = 4
+    broken: bool = False
+
+    def pieces(self) -> Iterator[Piece]:
+        for _ in range(self.count):
+            if self.broken:
+                raise ValueError(f"{self.name} is broken")
+            self.gauge.change(self.size)
+            yield Piece(np.zeros((self.size // 16, 2)))
+            self.gauge.change(-self.size)
+
+
+def count(scale: int, partition: Partition) -> Order:
+    rows = sum(len(piece.posteriors) for piece in partition.pieces())
+    return Order((partition.name,), rows * scale)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_merges_in_the_order_of_the_partitions(threads: int) -> None:
+    gauge = Gauge()
+    parts = [Measured(str(i), gauge, 1600 * (1 + 50 * (i % 3))) for i in range(50)]
+    found = Local(threads=threads).sum(count, parts, 1, Watch())
+    assert found.names == tuple(str(i) for i in range(50))
+
+
+def test_holds_no_more_than_it_may() -> None:
+    gauge, size = Gauge(), 1 << 20
+    parts = [Measured(str(i), gauge, size) for i in range(12)]
+    Local(memory=2 * COPIES * size, threads=8).sum(count, parts, 1, Watch())
+    assert gauge.most <= 2 * size
+
+
+def test_a_piece_larger_than_that_is_read_alone() -> None:
+    gauge, size = Gauge(), 1 << 20
+    parts = [Measured(str(i), gauge, size, count=2) for i in range(4)]
+    found = Local(memory=size, threads=4).sum(count, parts, 2, Watch())
+    assert gauge.most == size
+    assert found.rows == 2 * 8 * size // 16
+
+
+def test_what_is_wrong_with_a_partition_comes_out() -> None:
+    gauge = Gauge()
+    parts = [Measured(str(i), gauge, 1600, broken=i == 7) for i in range(100)]
+    with pytest.raises(ValueError, match="7 is broken"):
+        Local(threads=2).sum(count, parts, 1, Watch())
+
+
+def test_progress_counts_up() -> None:
+    seen: list[Progress] = []
+    parts = [Measured(str(i), Gauge(), 1600) for i in range(9)]
+    Local(threads=3).sum(count, parts, 1, Watch(seen.append, round=4))
+    assert [p.partitions for p in seen] == list(range(1, 10))
+    assert seen[-1] == Progress(4, 9, 9, 9 * 400)

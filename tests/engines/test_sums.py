@@ -1,0 +1,58 @@
+import json
+
+import numpy as np
+import pytest
+
+from app.engines.engine import TooManyGroups
+from app.engines.sample import Sample
+from app.engines.sums import Sums, Tally
+
+
+def sums(value: float) -> Sums:
+    return Sums({"a": np.full((2, 2), value)}, {"rows": np.full((1, 2), value, np.float32)})
+
+
+class TestSums:
+    def test_merge_by_adding_and_joining(self) -> None:
+        found = sums(1.0).merge(sums(2.0))
+        np.testing.assert_array_equal(found.added["a"], np.full((2, 2), 3.0))
+        np.testing.assert_array_equal(found.joined["rows"], [[1.0, 1.0], [2.0, 2.0]])
+
+    @pytest.mark.parametrize("value", [1 / 3, np.inf, -np.inf, np.nan, 5e-324])
+    def test_come_back_from_json_to_the_last_bit(self, value: float) -> None:
+        kept = json.loads(json.dumps(sums(value).to_json(), allow_nan=False))
+        found, expected = Sums.from_json(kept), sums(value)
+        assert found.added["a"].tobytes() == expected.added["a"].tobytes()
+        assert found.joined["rows"].tobytes() == expected.joined["rows"].tobytes()
+        assert found.joined["rows"].dtype == np.float32
+
+    def test_opposite_infinities_are_not_a_number_and_no_warning(self) -> None:
+        assert np.isnan(sums(np.inf).merge(sums(-np.inf)).added["a"]).all()
+
+
+class TestTallies:
+    def test_have_the_groups_of_both(self) -> None:
+        first = Tally({("a",): sums(1.0)}, 2, rows=3, bytes=4, renormalised=1, skipped=2)
+        second = Tally({("a",): sums(1.0), ("b",): sums(5.0)}, 2, rows=1, bytes=1)
+        both = first.merge(second)
+        assert both.answers[("a",)].added["a"][0, 0] == 2.0
+        assert both.answers[("b",)].added["a"][0, 0] == 5.0
+        assert (both.rows, both.bytes, both.renormalised, both.skipped) == (4, 5, 1, 2)
+
+    def test_have_no_more_than_allowed(self) -> None:
+        with pytest.raises(TooManyGroups):
+            Tally({("a",): sums(1.0)}, 1).merge(Tally({("b",): sums(1.0)}, 1))
+
+
+class TestSamples:
+    @pytest.mark.parametrize("cuts", [1, 7, 100])
+    @pytest.mark.parametrize("most", [8, 30, 1000])
+    def test_are_evenly_spaced_however_the_rows_come(self, cuts: int, most: int) -> None:
+        rows = np.arange(999.0)[:, None]
+        sample = Sample(most)
+        for piece in np.array_split(rows, cuts):
+            sample.add(piece)
+        found = sample.joined(1)
+        assert most / 2 <= len(found["sample"]) <= most or most > 999
+        assert len(set(np.diff(found["sample"][:, 0]))) == 1
+        assert found["weights"].sum() == pytest.approx(999)
