@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 export OPENBLAS_NUM_THREADS ?= 1
 export PRIORSHIFT_DATABASE_URL ?= sqlite:///var/priorshift.db
 
-.PHONY: demo run test lint format bench fuzz-api fuzz-bodies fuzz-likelihood simulate-alerts soak clean
+.PHONY: demo run test lint format bench fuzz-api fuzz-bodies fuzz-likelihood simulate-alerts soak screenshots clean
 
 demo: $(VENV)/installed
 	$(BIN)/priorshift demo
@@ -50,6 +50,9 @@ simulate-alerts: $(VENV)/installed
 
 soak: $(VENV)/installed
 	$(BIN)/python -m benchmarks.soak
+
+screenshots: $(VENV)/installed
+	$(BIN)/python -m benchmarks.screenshots
 
 clean:
 	rm -rf $(VENV) var

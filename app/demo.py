@@ -43,8 +43,8 @@ def run(port: int, keep_running: bool) -> int:
     if port and _taken(port):
         print(f"port {port} is taken; end what listens there, or choose another --port")
         return 2
-    with _database(keep_running) as url, _service(url, port or _free_port()) as service:
-        base, process = service
+    with _database(keep_running) as url, service(url, port or free_port()) as running:
+        base, process = running
         with httpx.Client(base_url=base, timeout=60) as client:
             for case in (_breast_cancer(), _digits()):
                 _register(client, case)
@@ -72,7 +72,7 @@ def _database(keep: bool) -> Iterator[str]:
 
 
 @contextmanager
-def _service(url: str, port: int) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
+def service(url: str, port: int) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
     """A migrated database and a server process on it, ready to answer."""
     environment = {**os.environ, "PRIORSHIFT_DATABASE_URL": url}
     command = [sys.executable, "-m", "app.cli"]
@@ -107,7 +107,8 @@ def _taken(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listens on."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]

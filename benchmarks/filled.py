@@ -12,7 +12,7 @@ from scipy.special import softmax
 
 START = datetime(2026, 1, 30, tzinfo=UTC)
 HOURS = 24
-WATCHED = 36
+WATCHED = 26
 """Hours of a monitor,"""
 ROWS = 600
 """and rows in each."""
@@ -127,7 +127,7 @@ def _watch(client: httpx.Client) -> None:
     _post(client, "/v1/monitors", quiet)
     for hour in range(WATCHED):
         for country in COUNTRIES:
-            late = max(0.0, (hour - 24) / 5) if country == COUNTRIES[0] else 0.0
+            late = max(0.0, (hour - 16) / 4) if country == COUNTRIES[0] else 0.0
             content = {
                 "posteriors": batch(CARDS, rng, late, ROWS).round(9).tolist(),
                 "columns": CARDS.classes,

@@ -140,12 +140,12 @@ class TestWalk:
         page = visit.open("/monitors/payments", charts=1)
         assert "Alert open" in page.get_by_role("heading", name="Now").inner_text()
         glyphs = visit.glyphs()
-        assert glyphs["VArea"] == 35
-        assert glyphs["Segment"] == 35
+        assert glyphs["VArea"] == 25
+        assert glyphs["Segment"] == 25
         page.get_by_label("legit").check()
         page.wait_for_url("**class=legit&class=fraud**")
         visit.drawn(1)
-        assert visit.glyphs()["VArea"] == 70
+        assert visit.glyphs()["VArea"] == 50
         page.get_by_label("Segment").select_option("NL")
         page.wait_for_url("**segment=NL**")
         visit.drawn(1)
@@ -296,6 +296,8 @@ def test_can_be_read_in_light_and_dark_and_on_a_phone(
         for address, charts in pages(filled).items():
             page = visit.open(address, charts)
             assert page.evaluate(WIDER) == 0, address
+            if scheme == "light":
+                _assert_named(page, address)
             page.set_viewport_size({"width": 390, "height": 844})
             visit.drawn(charts)
             assert page.evaluate(WIDER) == 0, address
@@ -308,19 +310,20 @@ def test_can_be_read_in_light_and_dark_and_on_a_phone(
         visit.wrong.clear()
 
 
-def test_everything_that_can_be_used_has_a_name(visit: Visit, filled: Filled) -> None:
-    for address, charts in pages(filled).items():
-        page = visit.open(address, charts)
-        for role in ("link", "button", "combobox", "checkbox", "textbox", "img", "table", "region"):
-            for element in page.get_by_role(role).all():
-                snapshot = element.aria_snapshot().splitlines()[0]
-                assert re.search(r'"[^"]|: \S', snapshot), (address, role, snapshot)
-        levels = [int(tag[1]) for tag in page.evaluate(HEADINGS)]
-        assert levels[0] == 1, address
-        assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
-    visit.wrong.clear()
+def _assert_named(page: Page, address: str) -> None:
+    """As a screen reader is told: everything that can be used has a name, headings are in order."""
+    session = page.context.new_cdp_session(page)
+    for node in session.send("Accessibility.getFullAXTree")["nodes"]:
+        role = node.get("role", {}).get("value")
+        if role in NAMED and not node["ignored"]:
+            assert node.get("name", {}).get("value", "").strip(), (address, node)
+    session.detach()
+    levels = [int(tag[1]) for tag in page.evaluate(HEADINGS)]
+    assert levels[0] == 1, address
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels)), address
 
 
+NAMED = ("link", "button", "combobox", "checkbox", "textbox", "Date", "image", "table", "region")
 HEADINGS = "() => [...document.querySelectorAll('h1,h2,h3,h4')].map((h) => h.tagName)"
 
 
@@ -349,4 +352,4 @@ def test_readable_without_scripts(chromium: Browser, filled: Filled) -> None:
         page.get_by_role("button", name="Show").click()
         page.wait_for_url("**segment=NL**")
         page.get_by_text("The numbers as a table").click()
-        assert page.get_by_role("row").count() > 30
+        assert page.get_by_role("row").count() > 20
