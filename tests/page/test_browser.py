@@ -253,6 +253,18 @@ class TestRefresh:
                 page.get_by_role("link", name="second").wait_for()
                 assert page.evaluate("document.activeElement.textContent") == "first"
 
+    def test_what_has_not_changed_stays(self, visit: Visit) -> None:
+        visit.page.clock.install()
+        page = visit.open("/models/cards", charts=1)
+        page.get_by_text("The numbers as a table").click()
+        page.evaluate("document.querySelector('[data-drawn]').mark = 'the same'")
+        page.evaluate("document.querySelectorAll('table').forEach((t) => (t.dataset.old = ''))")
+        page.clock.run_for(16_000)
+        page.wait_for_selector("table:not([data-old])", state="attached", timeout=PATIENCE)
+        visit.drawn(1)
+        assert page.evaluate("document.querySelector('[data-drawn]').mark") == "the same"
+        assert page.get_by_role("row").nth(1).is_visible()
+
     def test_says_when_the_service_is_gone(self, chromium: Browser, sqlite_url: str) -> None:
         with (
             served(create_app(Settings(database_url=sqlite_url))) as client,

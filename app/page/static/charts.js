@@ -260,7 +260,9 @@ const PriorshiftCharts = (() => {
     for (const element of [...drawn.keys()]) if (!element.isConnected) clear(element);
     for (const element of root.querySelectorAll("[data-chart]")) {
       const block = element.querySelector('script[type="application/json"]');
-      if (block) draw(element, element.dataset.chart, JSON.parse(block.textContent));
+      if (!block) continue;
+      element.block = block.textContent;
+      draw(element, element.dataset.chart, JSON.parse(element.block));
     }
   }
 

@@ -29,6 +29,7 @@
       mine.forEach((part, i) => {
         if (!fresh[i] || busy(part)) return;
         const focused = part.contains(document.activeElement) ? where(document.activeElement) : null;
+        keep(part, fresh[i]);
         part.replaceChildren(...document.adoptNode(fresh[i]).childNodes);
         if (focused) part.querySelector(focused)?.focus();
         window.dispatchEvent(new CustomEvent("priorshift:fresh", { detail: part }));
@@ -38,6 +39,19 @@
       say(`Not refreshed: ${error.message}. Trying again.`);
       plan(WAIT_AFTER_ERROR);
     }
+  }
+
+  // What has not changed stays as it is: charts of the same numbers, and what the reader unfolded.
+  function keep(part, fresh) {
+    const charts = [...part.querySelectorAll("[data-drawn]")];
+    for (const chart of fresh.querySelectorAll("[data-chart]")) {
+      const same = charts.find((old) => old.block === chart.querySelector("script")?.textContent);
+      if (same) chart.replaceWith(same);
+    }
+    const folds = [...part.querySelectorAll("details")];
+    fresh.querySelectorAll("details").forEach((details, i) => {
+      if (folds[i]) details.open = folds[i].open;
+    });
   }
 
   function where(element) {
