@@ -81,6 +81,27 @@ class TestTwoClasses:
         assert (found.statistic, found.p_value) == (0, 1)
 
 
+class TestWrongCalibration:
+    def test_moves_the_null_and_does_not_widen_the_statistic(self) -> None:
+        """Scores twice too sure, never calibrated: chi-square holds at the priors they lead to."""
+        rng = np.random.default_rng(7)
+
+        def scored(rows: int) -> Floats:
+            _, g = draw(rng, rows, TWO, 2.0, TWO)
+            return np.asarray(g**2 / (g**2).sum(axis=1, keepdims=True))
+
+        population = scored(400_000)
+        effective = mle(Likelihood.of(population, TWO)).prevalence
+        assert abs(effective[1] - 0.1) > 0.01
+        statistics = []
+        for rows in np.split(population, 2000):
+            window = Likelihood.of(rows, TWO)
+            statistics.append(400 * (mle(window).gain - window.gain(effective)))
+        rejected = np.mean(np.array(statistics) > chi2.ppf(0.95, 1))
+        # Three standard errors of 2000 windows.
+        assert rejected == pytest.approx(0.05, abs=0.015)
+
+
 class TestMoreClasses:
     @settings(max_examples=15, deadline=None)
     @given(st.integers(0, 10_000), st.sampled_from([(200, 50), (1000, 300), (300, 2000)]))
