@@ -4,15 +4,19 @@ import re
 import subprocess
 import sys
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import httpx
 import numpy as np
 import pytest
 
+from app.main import create_app
 from app.page import assets, numbers, words
 from app.page.choice import Choice
+from app.settings import Settings
 from tests.api.sources import COUNTED, register, scores, validation
+from tests.conftest import served
 from tests.monitoring import streams
 
 HTML = {"Accept": "text/html"}
@@ -305,6 +309,27 @@ class TestTry:
         assert [o.get("value") for o in shown.all("option")] == ["cards"]
         read(client, "/try?model=none", 404)
         read(client, "/try?model=No%20Name", 422)
+
+
+class TestErrors:
+    def test_a_database_that_cannot_be_used(self, tmp_path: Path) -> None:
+        settings = Settings(database_url=f"sqlite:///{tmp_path}/empty.db")
+        with served(create_app(settings)) as client:
+            shown = read(client, "/", 503)
+            assert "priorshift migrate" in shown.text
+            assert client.get("/", headers=HTML).headers["retry-after"] == "1"
+            assert client.get("/sign-in", headers=HTML).status_code == 200
+
+    def test_the_wrong_verb(self, lasting: httpx.Client) -> None:
+        answer = lasting.post("/try", headers=HTML)
+        assert answer.status_code == 405
+        assert answer.headers["allow"] == "GET, HEAD"
+        assert "This page does not take that" in answer.text
+
+    def test_head_has_no_body(self, lasting: httpx.Client) -> None:
+        for address, status in (("/", 200), ("/nowhere", 404)):
+            answer = lasting.head(address, headers=HTML)
+            assert (answer.status_code, answer.content) == (status, b"")
 
 
 class TestHostileNames:
