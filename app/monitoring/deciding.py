@@ -148,8 +148,9 @@ def _opened(
 
 
 def sentence(names: tuple[str, ...], table: Floats) -> str:
-    """The class that moved most, in words."""
-    k = int(np.argmax(np.abs(table[:, 0] - table[:, 3])))
+    """The class that moved most, the rarer one of two that tie, in words."""
+    moved = np.round(np.abs(table[:, 0] - table[:, 3]), 9)
+    k = int(np.lexsort((table[:, 3], -moved))[0])
     estimate, lower, upper, source = 100 * table[k]
     verb = "rose" if estimate > source else "fell"
     reach = "" if np.isnan(lower) else f" ({lower:.3g}–{upper:.3g} %)"
