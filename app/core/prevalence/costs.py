@@ -59,4 +59,4 @@ def calibrated_log_odds(calibration: Calibration, log_odds: float) -> float:
     first, second = calibration.powers(raw)[0]
     tiny = 5e-324
     odds = math.log(max(second, tiny)) - math.log(max(first, tiny))
-    return odds + float(calibration.bias[1] - calibration.bias[0])
+    return odds + float(calibration.left_out[1] - calibration.left_out[0])

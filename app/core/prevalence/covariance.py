@@ -22,6 +22,8 @@ from app.core.prevalence.likelihood import Likelihood
 
 Of = Literal["population", "batch"]
 TINY = 1e-300
+UNBOUNDED = 1e300
+"""A variance that stands for infinity."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +33,14 @@ class SourceError:
     covariance: Floats
     calibration: Calibration
 
-    def of_multipliers(self, likelihood: Likelihood, p: Floats, hessian: Floats) -> Floats:
-        """Covariance that the source adds to m at p, C × C."""
-        effect = self.effect(likelihood, p, hessian)
+    def through(
+        self, directions: Floats, likelihood: Likelihood, p: Floats, hessian: Floats
+    ) -> Floats:
+        """Covariance that the source adds to Dᵀm at p, for C × q ``directions`` D.
+
+        They come first: near a share of zero effects on m itself are beyond the range of numbers.
+        """
+        effect = directions.T @ self.effect(likelihood, p, hessian)
         return effect @ self.covariance @ effect.T
 
     def effect(self, likelihood: Likelihood, p: Floats, hessian: Floats) -> Floats:
@@ -63,6 +70,12 @@ class OutputError:
 
     confusion: ConfusionMatrix
     counts: Floats
+
+    def through(
+        self, directions: Floats, likelihood: Likelihood, p: Floats, hessian: Floats
+    ) -> Floats:
+        """Covariance that the confusion matrix adds to Dᵀm at p, for C × q ``directions`` D."""
+        return directions.T @ self.of_multipliers(likelihood, p, hessian) @ directions
 
     def of_multipliers(self, likelihood: Likelihood, p: Floats, hessian: Floats) -> Floats:
         """Covariance that the confusion matrix adds to m at p, C × C."""
@@ -120,7 +133,10 @@ def covariance(
     target[~free] = target[:, ~free] = 0.0
     total = target if of == "population" else (inverse - np.diag(p)) / N
     if source is not None:
-        total = total + inverse @ source.of_multipliers(likelihood, p, hessian) @ inverse
+        # A class that no row speaks of has no bounds; what overflows then is as good as infinite.
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = total + source.through(inverse, likelihood, p, hessian)
+        total = np.nan_to_num(total, nan=0.0, posinf=UNBOUNDED, neginf=-UNBOUNDED)
     return Covariance(target, total)
 
 
@@ -170,8 +186,8 @@ def widening(
     alone = float(delta @ delta)
     if alone <= 0:
         return 1.0
-    scores = likelihood.size * basis.T @ source.of_multipliers(likelihood, p, hessian) @ basis
-    whitened = (root / values[kept]).T @ (likelihood.size * scores) @ (root / values[kept])
+    directions = likelihood.size * basis @ (root / values[kept])
+    whitened = source.through(directions, likelihood, p, hessian)
     total = np.eye(len(whitened)) + whitened
     return min(float(delta @ np.linalg.solve(total, delta)) / alone, 1.0)
 

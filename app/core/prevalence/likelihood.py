@@ -132,7 +132,7 @@ class Likelihood:
         calibration = self.blocks.calibration
         if calibration is None:
             return np.ones(len(self.known))
-        factors: Floats = np.exp(calibration.bias[self.known])
+        factors: Floats = np.exp(calibration.left_out[self.known])
         return factors
 
     @cached_property

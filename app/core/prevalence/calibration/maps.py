@@ -37,12 +37,17 @@ METHODS: tuple[Method, ...] = (
 """In the order in which equals are preferred."""
 
 SMALLEST = 1e-300
+SAFE_BIAS = 100.0
+"""Products of several e^bias, and what a batch adds, stay far from the end of the range."""
 SAFE_EXPONENT = 200.0
 """The largest of C probabilities is at least 1/C; its power is then above e to minus this."""
 
 
 class Calibration(Protocol):
-    """A map of posteriors. ``bias``: C values, the part of it that a likelihood can factor out.
+    """A map of posteriors. ``bias``: C values, the part of it that a likelihood factors out.
+
+    ``left_out`` is that part as ``powers`` leaves it out: the bias, unless it is so large that its
+    exponential squared would overflow; then nothing.
 
     ``floor`` replaces exact zeros: half the smallest positive posterior of the validation set if
     that holds a zero, else a number that only guards the logarithm. ``regularised``: the
@@ -57,6 +62,10 @@ class Calibration(Protocol):
     @property
     def bias(self) -> Floats:
         """C values; zero where the map has no such factor."""
+
+    @property
+    def left_out(self) -> Floats:
+        """C values; what ``powers`` lacks of the map's logarithm."""
 
     @property
     def floor(self) -> float:
@@ -108,8 +117,20 @@ class Scaling:
             return posteriors
         return _softmax(self.scale * log_scores(posteriors, self.floor) + self.bias)
 
+    @property
+    def steep(self) -> bool:
+        """Whether the biases are those of a separable validation set of very sure posteriors."""
+        return bool(np.abs(self.bias).max() > SAFE_BIAS)
+
+    @property
+    def left_out(self) -> Floats:
+        """The bias, or nothing where that is too large."""
+        return np.zeros(len(self.bias)) if self.steep else self.bias
+
     def powers(self, posteriors: Floats) -> Floats:
-        """max(g, floor)^scale, up to a factor per row."""
+        """max(g, floor)^scale, up to a factor per row; with e^bias where that is too large."""
+        if self.steep:
+            return self.apply(posteriors)
         logs = np.maximum(posteriors, self.floor)
         np.log(logs, out=logs)
         logs *= self.scale
@@ -137,6 +158,11 @@ class OneVersusRest:
     def bias(self) -> Floats:
         """Zero: nothing factors out."""
         return np.zeros(len(self.slopes))
+
+    @property
+    def left_out(self) -> Floats:
+        """Nothing."""
+        return self.bias
 
     def apply(self, posteriors: Floats) -> Floats:
         """Calibrated posteriors, N × C."""
@@ -173,6 +199,11 @@ class Isotonic:
     def bias(self) -> Floats:
         """Zero: nothing factors out."""
         return np.zeros(len(self.knots))
+
+    @property
+    def left_out(self) -> Floats:
+        """Nothing."""
+        return self.bias
 
     def apply(self, posteriors: Floats) -> Floats:
         """Calibrated posteriors, N × C."""
