@@ -188,9 +188,10 @@ def gap(estimates: dict[Group, Estimate]) -> str:
 
 @dataclass(frozen=True)
 class Run:
-    """Seconds of each round, the largest resident memory in bytes, and what came out."""
+    """Seconds of each round, and of processors; most resident memory in bytes; what came out."""
 
     seconds: list[float]
+    processors: float
     resident: int
     shares: list[float]
 
@@ -202,7 +203,8 @@ def files(rows: int, where: Path) -> None:
     print(f"{rows:.0e} rows of 2 classes, float32, 16 Parquet files, {size / 1e9:.2f} GB\n")
     read = [apart(reading, parts) for _ in range(3)]
     once = median(run.seconds[0] for run in read)
-    lines = [["pyarrow, reading alone", "1", f"{once:.2f}", "1.0", mb(read[0].resident), ""]]
+    spent = f"{median(run.processors for run in read):.1f}"
+    lines = [["pyarrow, reading alone", "1", f"{once:.2f}", "1.0", spent, mb(read[0].resident), ""]]
     for name, calibrated, method in (
         ("acc-qp, no shift test", True, "acc-qp"),
         ("mle, calibrated, with test and interval", True, "mle"),
@@ -216,11 +218,13 @@ def files(rows: int, where: Path) -> None:
                 str(len(run.seconds)),
                 " + ".join(f"{s:.2f}" for s in run.seconds),
                 f"{each / once:.1f}",
+                f"{run.processors / len(run.seconds):.1f}",
                 mb(run.resident),
                 f"{run.shares[1]:.6f}",
             ]
         )
-    names = ["what", "rounds", "seconds", "per round / reading", "resident MB", "share of class 1"]
+    names = ["what", "rounds", "seconds", "per round / reading", "CPU s per round"]
+    names += ["resident MB", "share of class 1"]
     print(table(names, lines))
 
 
@@ -237,17 +241,18 @@ def apart(function: object, *arguments: object) -> Run:
 
 def reading(parts: Sequence[Parquet]) -> Run:
     """Every record batch, once, and nothing done with it."""
-    begun = time.perf_counter()
+    begun, spent = time.perf_counter(), time.process_time()
     for part in parts:
         with pq.ParquetFile(part.path) as file:
             for _ in file.iter_batches(PIECE):
                 pass
-    return Run([time.perf_counter() - begun], resident(), [])
+    seconds = [time.perf_counter() - begun]
+    return Run(seconds, time.process_time() - spent, resident(), [])
 
 
 def local(parts: Sequence[Parquet], calibrated: bool, method: str) -> Run:
     """An estimate by the engine of one machine."""
-    ends = [time.perf_counter()]
+    ends, spent = [time.perf_counter()], time.process_time()
     request = Request(method, interval=IntervalOptions())
     if method != "mle":
         request = Request(method, interval=IntervalOptions(), shift=None)
@@ -258,7 +263,8 @@ def local(parts: Sequence[Parquet], calibrated: bool, method: str) -> Run:
         Local(),
         keep=lambda _: ends.append(time.perf_counter()),
     )
-    return Run(np.diff(ends).tolist(), resident(), outcome.estimates[()].prevalence.tolist())
+    shares = outcome.estimates[()].prevalence.tolist()
+    return Run(np.diff(ends).tolist(), time.process_time() - spent, resident(), shares)
 
 
 def resident() -> int:

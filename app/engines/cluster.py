@@ -19,6 +19,7 @@ from typing import Any, Self
 
 from distributed import Client, Future, KilledWorker
 
+from app.engines.allocator import keep_memory
 from app.engines.engine import A, Cancelled, EngineLost, Progress, R, Watch
 from app.engines.partitions import Partition, Piece
 
@@ -63,6 +64,7 @@ def _given(argument: A) -> A:
 
 
 def _leaf(bundle: Sequence[Partition], function: Callable[[A, Partition], R], argument: A) -> R:
+    keep_memory()
     return _merged([function(argument, partition) for partition in bundle])
 
 

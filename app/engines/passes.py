@@ -50,7 +50,7 @@ class Chunk:
     @cached_property
     def likelihood(self) -> Likelihood:
         """Of these rows."""
-        return self.source.likelihood(self.rows)
+        return self.source.likelihood(self.raw)
 
     @cached_property
     def raw(self) -> Floats:
@@ -148,7 +148,7 @@ class Total:
 
 
 SURVEY = "survey"
-THINNED, EVERY = 1 << 14, 4
+THINNED, EVERY = 1 << 12, 4
 """Of pieces of so many rows, every fourth is looked at for whether prior shift explains them."""
 
 

@@ -13,6 +13,8 @@ from app.engines.passes import Chunk, Pass, Source, Survey
 from app.engines.sample import Sample
 from app.engines.sums import Group, Sums, Tally
 
+CHUNK = BLOCK // 4
+"""Numbers of a chunk: its arrays are small enough for malloc to hand out the same ones again."""
 GATHERED = 1 << 21
 """Numbers of grouped pieces that are put together before they are taken apart by group."""
 
@@ -47,7 +49,7 @@ class _Work:
             return
         if isinstance(wanted, Survey):
             self._sample(group, rows)
-        length = max(BLOCK // rows.shape[1], 1)
+        length = max(CHUNK // rows.shape[1], 1)
         for first in range(0, len(rows), length):
             chunk = Chunk(rows[first : first + length], self.task.source)
             found, before = asked.over(chunk), self.answers.get(group)

@@ -5,6 +5,7 @@ from threading import Lock
 import numpy as np
 import pytest
 
+from app.engines.allocator import keep_memory
 from app.engines.engine import Progress, Watch
 from app.engines.local import COPIES, Local
 from app.engines.partitions import Partition, Piece
@@ -96,3 +97,7 @@ def test_progress_counts_up() -> None:
     Local(threads=3).sum(count, parts, 1, Watch(seen.append, round=4))
     assert [p.partitions for p in seen] == list(range(1, 10))
     assert seen[-1] == Progress(4, 9, 9, 9 * 400)
+
+
+def test_workers_keep_some_memory() -> None:
+    assert keep_memory() in (True, False)

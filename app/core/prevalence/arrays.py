@@ -132,6 +132,35 @@ def divide_rows(rows: Floats, by: Floats, out: Floats) -> None:
         np.divide(rows[:, k], by, out=out[:, k])
 
 
+def multiply_rows(rows: Floats, by: Floats) -> Floats:
+    """N × C ``rows``, each multiplied by its number of ``by``; as ``divide_rows``."""
+    if rows.shape[1] > NARROW:
+        return rows * by[:, None]
+    product = np.empty_like(rows)
+    for k in range(rows.shape[1]):
+        np.multiply(rows[:, k], by, out=product[:, k])
+    return product
+
+
+def multiply_columns(rows: Floats, by: Floats) -> Floats:
+    """N × C ``rows``, each column multiplied by its number of ``by``."""
+    if rows.shape[1] > NARROW:
+        return rows * by
+    product = np.empty_like(rows)
+    for k, factor in enumerate(by):
+        np.multiply(rows[:, k], factor, out=product[:, k])
+    return product
+
+
+def add_columns(rows: Floats, by: Floats) -> None:
+    """Add its number of ``by`` to each column of N × C ``rows``, in place."""
+    if rows.shape[1] > NARROW:
+        rows += by
+        return
+    for column, term in zip(rows.T, by, strict=True):
+        column += term
+
+
 def probabilities(values: Floats, pointer: str) -> Rows:
     """The same check for a single vector of probabilities."""
     try:

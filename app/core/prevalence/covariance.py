@@ -15,7 +15,14 @@ from typing import Literal
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from app.core.prevalence.arrays import Floats, Mask, divide_rows, row_sums
+from app.core.prevalence.arrays import (
+    Floats,
+    Mask,
+    add_columns,
+    divide_rows,
+    multiply_columns,
+    row_sums,
+)
 from app.core.prevalence.calibration import Calibration, Scaling, log_scores
 from app.core.prevalence.confusion import ConfusionMatrix
 from app.core.prevalence.likelihood import Likelihood
@@ -229,12 +236,14 @@ def _scale_sums(likelihood: Likelihood, x: Floats, shift: Floats) -> Floats:
     """Σ_i q_ik (z_ik − mean_i), K values."""
     total = np.zeros(len(x))
     for block, weights in likelihood.informative:
-        adjusted = block * x
+        adjusted = multiply_columns(block, x)
         divide_rows(adjusted, row_sums(adjusted), adjusted)
-        scores = np.log(np.maximum(block, TINY)) + shift
-        mean = np.einsum("ik,ik->i", adjusted, scores)
+        scores = np.maximum(block, TINY)
+        np.log(scores, out=scores)
+        add_columns(scores, shift)
         # Σ_i q_ik (z_ik − mean_i), without a difference for each entry.
         scores *= adjusted
+        mean = row_sums(scores)
         ones = np.ones(len(block)) if weights is None else weights
         total += ones @ scores - (ones * mean) @ adjusted
     return total

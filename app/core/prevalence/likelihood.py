@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from app.core.prevalence.arrays import Codes, Floats
+from app.core.prevalence.arrays import Codes, Floats, multiply_rows
 from app.core.prevalence.blocks import AnyFloats, Block, Blocks
 from app.core.prevalence.calibration import Calibration
 from app.core.prevalence.census import Census, Count
@@ -194,7 +194,7 @@ class Likelihood:
             for block, weights in self.informative:
                 density = block @ x
                 root = 1.0 if weights is None else np.sqrt(weights)
-                scaled = block * np.divide(root, density, out=density)[:, None]
+                scaled = multiply_rows(block, np.divide(root, density, out=density))
                 total += scaled.T @ scaled
             hessian = self._outside_square(total)
             return hessian, hessian @ p

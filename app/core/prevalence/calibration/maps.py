@@ -133,7 +133,7 @@ class Scaling:
             return self.apply(posteriors)
         logs = np.maximum(posteriors, self.floor)
         np.log(logs, out=logs)
-        logs *= self.scale
+        logs *= self.scale if self.common is None else self.common
         largest = float(self.scale.max()) * np.log(posteriors.shape[1])
         if largest > SAFE_EXPONENT or float(self.scale.min()) < 0:
             subtract_rows(logs, row_maxima(logs))
