@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 
 from app.core.errors import InvalidInput
-from app.core.prevalence.arrays import PIECE, SILENT, probabilities, probability_rows, refused_rows
+from app.core.prevalence.arrays import (
+    NARROW,
+    PIECE,
+    SILENT,
+    add_columns,
+    multiply_columns,
+    multiply_rows,
+    probabilities,
+    probability_rows,
+    refused_rows,
+)
 
 
 class TestProbabilityRows:
@@ -125,3 +135,14 @@ def test_an_error_of_a_worker_arrives_whole() -> None:
         30,
         str(caught.value),
     )
+
+
+@pytest.mark.parametrize("classes", [1, 2, NARROW, NARROW + 1])
+def test_narrow_rows_are_worked_on_as_wide_ones_are(classes: int) -> None:
+    rng = np.random.default_rng(classes)
+    rows, by_row, by_column = rng.random((50, classes)), rng.random(50), rng.random(classes)
+    np.testing.assert_array_equal(multiply_rows(rows, by_row), rows * by_row[:, None])
+    np.testing.assert_array_equal(multiply_columns(rows, by_column), rows * by_column)
+    moved = rows.copy()
+    add_columns(moved, by_column)
+    np.testing.assert_array_equal(moved, rows + by_column)

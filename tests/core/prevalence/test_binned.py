@@ -86,3 +86,18 @@ class TestFit:
             assert fit is not None
             statistics.append(fit.statistic)
         assert np.mean(statistics) == pytest.approx(8.0, abs=1.2)
+
+
+class TestThinned:
+    def test_leaves_few_rows_alone(self) -> None:
+        counts = np.array([3.0, 5.0, 0.0])
+        assert bins().thinned(counts) is counts
+
+    @pytest.mark.parametrize("factor", [1, 10_000])
+    def test_draws_as_many_as_are_looked_at(self, factor: int) -> None:
+        counts = factor * np.array([600_000.0, 300_000, 100_000, 0])
+        found = bins().thinned(counts)
+        assert found.sum() == binned.MOST_ROWS
+        expected = counts / counts.sum() * binned.MOST_ROWS
+        assert (np.abs(found - expected) <= 5 * np.sqrt(expected)).all()
+        assert found.tolist() == bins().thinned(counts).tolist()

@@ -101,3 +101,23 @@ class TestCounts:
         np.testing.assert_allclose(
             found.std(axis=0), posteriors.std(axis=0) / np.sqrt(rows), rtol=0.15
         )
+
+
+class TestLinearised:
+    def test_spreads_as_resampled_rows_do(self) -> None:
+        _, rows = draw(np.random.default_rng(1), SETTING, SETTING.target, 4000)
+        likelihood = Likelihood.of(rows, np.array(SETTING.source))
+        top = mle(likelihood)
+        resampled = bootstrap.maximised(likelihood, top, seed=0, replicates=1000).shares
+        found = bootstrap.linearised(likelihood, top, seed=0, replicates=1000).shares
+        np.testing.assert_allclose(found.mean(axis=0), top.prevalence, atol=2e-3)
+        np.testing.assert_allclose(np.cov(found.T), np.cov(resampled.T), atol=1e-5)
+
+    def test_stays_on_the_simplex_at_its_boundary(self) -> None:
+        rows = np.array([[0.7, 0.3, 0.0], [0.6, 0.39, 0.01], [0.2, 0.8, 0.0]] * 30)
+        likelihood = Likelihood.of(rows, np.full(3, 1 / 3))
+        top = mle(likelihood)
+        assert top.prevalence[2] == 0
+        found = bootstrap.linearised(likelihood, top, seed=1).shares
+        assert (found >= 0).all()
+        np.testing.assert_allclose(found.sum(axis=1), 1.0)
