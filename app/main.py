@@ -35,11 +35,12 @@ from app.jobs.running import Jobs
 from app.logs import log
 from app.metrics import Metrics
 from app.monitoring import alerts, monitors, observations, series, shapes
-from app.monitoring.closing import Closer
+from app.monitoring.closing import KIND, Closer
 from app.page.errors import Pages
 from app.page.site import PAGES
 from app.release import RELEASE
 from app.settings import Settings
+from app.standing import Standings, watch_pool
 from app.tasks import Runner
 from app.training.process import Trainer
 from app.webhooks.addresses import Allowed
@@ -61,6 +62,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     learners = Learners(store, trainer, settings.version_cache_bytes)
 
     metrics = Metrics()
+    watch_pool(engine, metrics)
     housekeeping = Housekeeping(store, settings.retain_estimates_days)
     gate = Gate(store, settings)
     sender = Sender(Allowed.of(settings.webhook_allowed_hosts), httpx.create_ssl_context())
@@ -94,6 +96,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.settings = settings
     app.state.gate = gate
     app.state.metrics = metrics
+    app.state.standings = Standings(store, KIND)
     app.state.pool = Pool(settings, metrics)
     app.state.sender = sender
     app.state.twins = Twins()

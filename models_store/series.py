@@ -79,7 +79,7 @@ class Series:
         if until is not None:
             statement = statement.where(c.start < until)
         found = self._connection.execute(statement.order_by(c.start)).yield_per(FETCHED).scalars()
-        return _unpacked(segment, b"".join(found), classes)
+        return unpacked(segment, b"".join(found), classes)
 
     def newest(self, stream_id: int, segment: str, classes: int, most: int) -> Columns:
         """The newest ``most`` closed windows of a stream."""
@@ -87,10 +87,11 @@ class Series:
         statement = sa.select(c.said).where(c.stream_id == stream_id, c.said.is_not(None))
         statement = statement.order_by(c.start.desc()).limit(most)
         found = self._connection.execute(statement).scalars().all()
-        return _unpacked(segment, b"".join(reversed(found)), classes)
+        return unpacked(segment, b"".join(reversed(found)), classes)
 
 
-def _unpacked(segment: str, said: bytes, classes: int) -> Columns:
+def unpacked(segment: str, said: bytes, classes: int) -> Columns:
+    """Windows of ``packed``, one after the other."""
     table = np.frombuffer(said, np.float64).reshape(-1, SCALARS + 4 * classes)
     start, end, size = table[:, :3].astype(np.int64).T
     version, p_value, level, detected = table[:, 3:SCALARS].T

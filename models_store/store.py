@@ -25,6 +25,7 @@ from models_store.monitors import Monitors
 from models_store.records import VersionRecord
 from models_store.selections import Selections
 from models_store.series import Series
+from models_store.standing import Standings
 from models_store.tasks import Tasks
 from models_store.versions import VersionCache, Versions
 from models_store.webhooks import Webhooks
@@ -67,6 +68,7 @@ class UnitOfWork:
         self.monitors = Monitors(connection)
         self.windows = Windows(connection)
         self.series = Series(connection)
+        self.standings = Standings(connection)
         self.alerts = Alerts(connection)
         self.jobs = Jobs(connection)
         self.idempotency = Idempotency(connection)

@@ -8,8 +8,10 @@ from starlette.responses import PlainTextResponse, Response
 from app.api.context import StoreDep, answer, problems
 from app.api.payload import only
 from app.api.problems import problem
+from app.api.trail import CallerDep
 from app.metrics import MEDIA_TYPE, Metrics
 from app.release import RELEASE
+from app.standing import Standings
 from models_store import schema
 
 router = APIRouter(tags=["operation"])
@@ -55,10 +57,12 @@ def readyz(request: Request, store: StoreDep) -> Response:
     responses={200: {"content": {"text/plain": {}}}},
     dependencies=[only()],
 )
-def metrics(request: Request) -> Response:
+def metrics(request: Request, caller: CallerDep) -> Response:
     """What Prometheus scrapes; of every worker, whichever answers."""
     found: Metrics = request.app.state.metrics
-    return Response(found.page(), media_type=MEDIA_TYPE)
+    standings: Standings = request.app.state.standings
+    page = found.page(standings.families(caller.models), caller.models)
+    return Response(page, media_type=MEDIA_TYPE)
 
 
 def _not_ready(request: Request, detail: str) -> Response:

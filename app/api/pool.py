@@ -24,6 +24,7 @@ class Lane:
 
     def __post_init__(self) -> None:
         self._free = asyncio.Semaphore(self.slots)
+        self.metrics.limits(self.name, self.slots, self.queue)
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
