@@ -34,7 +34,7 @@ from app.jobs import shapes as job_shapes
 from app.jobs.running import Jobs
 from app.logs import log
 from app.metrics import Metrics
-from app.monitoring import alerts, monitors, observations, series, shapes
+from app.monitoring import alerts, monitors, observations, series, shapes, windows
 from app.monitoring.closing import KIND, Closer
 from app.page.errors import Pages
 from app.page.site import PAGES
@@ -110,7 +110,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     routes = list(app.router.routes)
     # Routes are tried in this order: first what is asked every second.
     resources = (health, estimates, batches, models, versions, parameters, evaluations)
-    watching = (observations, monitors, series, alerts)
+    watching = (observations, monitors, series, windows, alerts)
     for module in (*resources, *watching, jobs, adaptations, keys, webhooks, browsers, *PAGES):
         app.include_router(module.router)
         routes.extend(module.router.routes)

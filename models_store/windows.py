@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from models_store.errors import NotFound, TooMany
+from models_store.records import Page
 from models_store.tables import streams, window_rows, windows
 
 
@@ -54,6 +55,21 @@ class Closing:
     said: bytes
     estimate_id: str | None = None
     note: str | None = None
+
+
+@dataclass(frozen=True)
+class WindowPage:
+    """A window as lists show it: its segment and what came of it."""
+
+    id: int
+    segment: str
+    number: int
+    state: str
+    start: int
+    end: int
+    size: int
+    estimate_id: str | None
+    note: str | None
 
 
 @dataclass(frozen=True)
@@ -223,6 +239,28 @@ class Windows:
         found = self._connection.execute(longest).scalar_one_or_none()
         return [] if found is None else self.spans(found, most)
 
+    def page(
+        self, monitor_id: str, state: str | None, before: int | None, limit: int
+    ) -> Page[WindowPage]:
+        """Windows of a monitor, the latest begun first, from the one before ``before``."""
+        statement = _PAGE.where(streams.c.monitor_id == monitor_id)
+        if state is not None:
+            statement = statement.where(windows.c.state == state)
+        if before is not None:
+            statement = statement.where(windows.c.id < before)
+        ordered = statement.order_by(windows.c.id.desc()).limit(limit + 1)
+        rows = self._connection.execute(ordered).all()
+        items = tuple(WindowPage(**row._asdict()) for row in rows[:limit])
+        return Page(items, (str(items[-1].id),) if len(rows) > limit else None)
+
+    def get(self, monitor_id: str, id: int) -> WindowPage:
+        """A window of a monitor, or ``NotFound``."""
+        mine = _PAGE.where(streams.c.monitor_id == monitor_id, windows.c.id == id)
+        row = self._connection.execute(mine).one_or_none()
+        if row is None:
+            raise NotFound(f"the monitor has no window {id}")
+        return WindowPage(**row._asdict())
+
     def append(self, window_id: int, kind: str, size: int, content: bytes) -> None:
         """Add rows to a window."""
         values = {"window_id": window_id, "kind": kind, "size": size, "content": content}
@@ -258,6 +296,17 @@ class Windows:
         return None if row is None else StreamRecord(*row)
 
 
+_PAGE = sa.select(
+    windows.c.id,
+    streams.c.segment,
+    windows.c.number,
+    windows.c.state,
+    windows.c.start,
+    windows.c.end,
+    windows.c.size,
+    windows.c.estimate_id,
+    windows.c.note,
+).join_from(windows, streams)
 _WINDOW = sa.select(
     windows.c.id,
     windows.c.stream_id,

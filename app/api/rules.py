@@ -69,6 +69,8 @@ RULES: Mapping[tuple[str, str], str | None] = {
     ("DELETE", MONITOR): "register",
     ("POST", f"{MONITOR}/observations"): "estimate",
     ("GET", f"{MONITOR}/series"): "read",
+    ("GET", f"{MONITOR}/windows"): "read",
+    ("GET", f"{MONITOR}/windows/{{id}}/rows"): "read",
     ("GET", "/v1/alerts"): "read",
     ("GET", "/v1/alerts/{id}"): "read",
     ("PATCH", "/v1/alerts/{id}"): "estimate",

@@ -212,6 +212,27 @@ class ObservationsOut(Out):
     warnings: list[WarningOut]
 
 
+class WindowItemOut(Out):
+    """A window. ``note``: why it has no estimate; ``state`` sealed: its estimate is on its way."""
+
+    id: int
+    segment: str | None
+    number: int
+    state: Literal["open", "sealed", "closed", "failed"]
+    start: datetime
+    end: datetime
+    size: int
+    estimate: str | None
+    note: str | None
+
+
+class WindowPageOut(Out):
+    """Windows, the latest begun first."""
+
+    items: list[WindowItemOut]
+    next_cursor: str | None
+
+
 class ShareOut(Out):
     """A class in the window of an alert."""
 

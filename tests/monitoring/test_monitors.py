@@ -345,3 +345,46 @@ def test_evidence_adds_up_over_windows(client: httpx.Client) -> None:
     assert found["p_value"][:first] == sorted(found["p_value"][:first], reverse=True)
     (alert,) = client.get("/v1/alerts").json()["items"]
     assert alert["p_value"] <= alert["level"]
+
+
+def test_windows_are_listed_and_keep_their_rows_where_that_is_asked(client: httpx.Client) -> None:
+    register(client)
+    make(client, keep_rows=True, segment_by="country")
+    posteriors = drawn(150)
+    post(client, posteriors, observed_at=at(0), segment={"country": "BE"})
+    series(client, 1)
+    listed = client.get("/v1/monitors/m/windows?limit=1").json()
+    assert [(w["state"], w["size"], w["estimate"]) for w in listed["items"]] == [("open", 50, None)]
+    cursor = {"cursor": listed["next_cursor"]}
+    (window,) = client.get("/v1/monitors/m/windows", params=cursor).json()["items"]
+    assert (window["state"], window["segment"], window["size"]) == ("closed", "BE", 100)
+    assert client.get(f"/v1/estimates/{window['estimate']}").json()["size"] == 100
+    rows = client.get(f"/v1/monitors/m/windows/{window['id']}/rows")
+    assert rows.headers["content-type"] == "application/x-npy"
+    found = np.load(io.BytesIO(rows.content), allow_pickle=False)
+    np.testing.assert_allclose(found, posteriors[:100], rtol=1e-6)
+
+
+def test_rows_that_are_not_kept_are_gone(client: httpx.Client) -> None:
+    register(client)
+    make(client)
+    post(client, drawn(100), observed_at=at(0))
+    series(client, 1)
+    (window,) = client.get("/v1/monitors/m/windows?state=closed").json()["items"]
+    answer = client.get(f"/v1/monitors/m/windows/{window['id']}/rows")
+    assert answer.status_code == 404
+    assert "keep_rows" in answer.json()["detail"]
+
+
+def test_a_window_that_cannot_be_estimated_fails_and_keeps_its_rows(client: httpx.Client) -> None:
+    register(client)
+    client.put("/v1/models/cards/aliases/champion", json={"version": 1})
+    make(client, alias="champion", window={"duration": "PT1S"})
+    post(client, drawn(60))
+    client.delete("/v1/models/cards/aliases/champion")
+    assert series(client, 1)["estimate"]["fraud"] == [None]
+    (window,) = client.get("/v1/monitors/m/windows?state=failed").json()["items"]
+    assert "champion" in window["note"]
+    assert client.get(f"/v1/monitors/m/windows/{window['id']}/rows").status_code == 200
+    answer = client.post("/v1/monitors/m/observations", json={"posteriors": [[0.9, 0.1]]})
+    assert answer.status_code == 404
