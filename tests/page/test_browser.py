@@ -143,7 +143,7 @@ class TestWalk:
         glyphs = visit.glyphs()
         assert glyphs["VArea"] == 25
         assert glyphs["Segment"] == 25
-        page.get_by_label("legit").check()
+        page.get_by_label("legit", exact=True).check()
         page.wait_for_url("**class=legit&class=fraud**")
         visit.drawn(1)
         assert visit.glyphs()["VArea"] == 50
