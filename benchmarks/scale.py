@@ -30,8 +30,8 @@ from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.matching.version import Options, ReferenceRows
 from app.core.prevalence.source import Source, SourceModel, ValidationSet, derive
 from app.engines import Engine, Local, Partition, Piece, Watch, estimate_partitions
-from app.engines.cluster import TASKS, Cluster
-from app.engines.passes import Derivatives, Pass, Survey, survey
+from app.engines.cluster import MOST_TASKS, TASKS, Cluster
+from app.engines.passes import Derivatives, Pass, Survey, packed, survey
 from app.engines.passes import Source as Passed
 from app.engines.sums import Group, Sums, Tally
 from app.engines.work import Task, work
@@ -82,7 +82,9 @@ def folder(asked: Path | None) -> Iterator[Path]:
 
 
 @contextmanager
-def dask(processes: int, memory: str = "2GiB", tasks: int = TASKS) -> Iterator[Cluster]:
+def dask(
+    processes: int, memory: str = "2GiB", tasks: tuple[int, int] = (TASKS, MOST_TASKS)
+) -> Iterator[Cluster]:
     """An engine on worker processes of one thread."""
     cluster = LocalCluster(
         n_workers=processes,
@@ -321,7 +323,7 @@ class Nothing:
 def pretended(classes: int, partition: Partition) -> Tally:
     """The sums of a round, without the rows."""
     C = classes
-    added = {"multipliers": np.ones(C), "gain": np.ones(1), "hessian": np.ones((C, C))}
+    added = {"multipliers": np.ones(C), "gain": np.ones(1), "hessian": packed(np.ones((C, C)))}
     return Tally({(): Sums(added, {})}, 1, rows=1)  # type: ignore[arg-type]
 
 
@@ -329,10 +331,11 @@ def reduce(partitions: int) -> None:
     """Rounds of a real scheduler and two worker processes."""
     parts = [Nothing(f"part-{i}") for i in range(partitions)]
     lines = []
-    for tasks in (partitions, TASKS):
+    for tasks in ((partitions, partitions), (TASKS, MOST_TASKS)):
         with dask(2, tasks=tasks) as engine:
             engine.sum(pretended, parts[:100], 2, Watch())
-            count = min(2 * tasks, partitions)
+            step = -(-partitions // min(2 * tasks[0], tasks[1]))
+            count = -(-partitions // step)
             lines += [round_of(engine, parts, classes, count) for classes in (2, 10, 100)]
     print(f"{partitions} partitions, {resident() / 1e6:.0f} MB resident in the driver\n")
     names = ["tasks", "classes", "seconds per round", "ms per task", "MB of sums", "kB to driver"]
@@ -347,7 +350,7 @@ def round_of(engine: Cluster, parts: Sequence[Nothing], classes: int, tasks: int
         found = engine.sum(pretended, parts, classes, Watch())
         seconds.append(time.perf_counter() - begun)
         assert found.rows == len(parts)
-    each, one = median(seconds), (classes + classes**2 + 1) * 8
+    each, one = median(seconds), (classes + classes * (classes + 1) // 2 + 1) * 8
     return [
         str(tasks),
         str(classes),

@@ -31,6 +31,8 @@ PING = 5.0
 TASKS = 32
 """Tasks of a round per thread: few enough for the scheduler, which takes a millisecond for each,
 and enough for none to be waited for long."""
+MOST_TASKS = 4096
+"""Of a round; a cluster of more threads than that gets one task for each."""
 KEPT = 0.5
 """Share of the workers' memory that may hold rows."""
 
@@ -88,11 +90,16 @@ class _Known:
 class Cluster:
     """``address``: of a scheduler, tcp://host:port; ``patience``: seconds, see ``PATIENCE``.
 
-    ``keep``: hold rows in the workers' memory; ``tasks``: of a round, per thread of the workers.
+    ``keep``: hold rows in the workers' memory; ``tasks``: of a round, per thread of the workers and
+    at most in all.
     """
 
     def __init__(
-        self, address: str, patience: float = PATIENCE, keep: bool = True, tasks: int = TASKS
+        self,
+        address: str,
+        patience: float = PATIENCE,
+        keep: bool = True,
+        tasks: tuple[int, int] = (TASKS, MOST_TASKS),
     ) -> None:
         self._patience, self._keep, self._tasks = patience, keep, tasks
         self._known: _Known | None = None
@@ -152,7 +159,9 @@ class Cluster:
         known = self._known
         if known is None or known.partitions is not partitions:
             threads = sum(worker["nthreads"] for worker in workers) or 1
-            step = -(-len(partitions) // (self._tasks * threads))
+            each, most = self._tasks
+            tasks = max(min(each * threads, most), threads)
+            step = -(-len(partitions) // tasks)
             bundles = [partitions[i : i + step] for i in range(0, len(partitions), step)]
             known = self._known = _Known(partitions, bundles)
         elif self._keep and known.held is None and known.bytes is not None:

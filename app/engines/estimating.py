@@ -11,15 +11,13 @@ from app.engines.engine import Engine, EngineError, Watch
 from app.engines.partitions import Partition
 from app.engines.passes import Pass, Source, survey
 from app.engines.state import State, digest
-from app.engines.summed import SAMPLED, Answers, SummedEvidence, Wanted
-from app.engines.sums import Group, Json, Tally
+from app.engines.summed import Answers, SummedEvidence, Wanted
+from app.engines.sums import SAMPLED, Group, Json, Tally
 from app.engines.work import Task, work
 from app.estimation import Estimate, Method, Request, SourceRows, SummedBatch, estimated
 from app.estimation.choice import choose
 
 MOST_GROUPS = 1000
-FEWEST_SAMPLED = 16
-"""Rows that a partition gives to the sample, however many partitions there are."""
 AVERAGES: frozenset[Method] = frozenset({"pcc", "pacc-qp"})
 
 
@@ -136,9 +134,7 @@ class _Rounds:
         """The first time."""
         if not self.partitions:
             return
-        classes = len(self.source.priors)
-        each = -(-SAMPLED // (classes * len(self.partitions)))
-        sampled = max(each, FEWEST_SAMPLED)
+        sampled = -(-SAMPLED // (len(self.source.priors) * len(self.partitions)))
         asked = survey(self.source)
         tally = self._sum(Task(self.source, asked, self.most_groups, sampled))
         self.state.surveyed(tally, asked)

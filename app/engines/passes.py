@@ -77,9 +77,23 @@ def _sums(**added: Floats) -> Sums:
     return Sums({name: np.asarray(values, np.float64) for name, values in added.items()}, {})
 
 
+def packed(hessian: Floats) -> Floats:
+    """The upper triangle of a symmetric C × C matrix, C (C + 1) / 2 values."""
+    upper: Floats = hessian[np.triu_indices(len(hessian))]
+    return upper
+
+
+def unpacked(upper: Floats, classes: int) -> Floats:
+    """The matrix of ``packed``."""
+    hessian = np.zeros((classes, classes))
+    rows, columns = np.triu_indices(classes)
+    hessian[rows, columns] = hessian[columns, rows] = upper
+    return hessian
+
+
 @dataclass(frozen=True, eq=False)
 class Derivatives:
-    """ℓ and its derivatives at ``p``, each times the number of rows."""
+    """ℓ and its derivatives at ``p``, each times the number of rows; the Hessian packed."""
 
     p: Floats
     curved: bool
@@ -94,13 +108,13 @@ class Derivatives:
         likelihood, p, C = chunk.likelihood, self.p, len(self.p)
         n = likelihood.size
         if n == 0:
-            hessian = {"hessian": np.zeros((C, C))} if self.curved else {}
+            hessian = {"hessian": packed(np.zeros((C, C)))} if self.curved else {}
             return _sums(multipliers=np.zeros(C), gain=np.zeros(1), **hessian)
         gain = np.array([n * likelihood.gain(p)])
         if not self.curved:
             return _sums(multipliers=n * likelihood.multipliers(p), gain=gain)
         H, m = likelihood.hessian(p)
-        return _sums(multipliers=n * m, gain=gain, hessian=n * H)
+        return _sums(multipliers=n * m, gain=gain, hessian=packed(n * H))
 
 
 @dataclass(frozen=True, eq=False)

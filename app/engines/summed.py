@@ -19,13 +19,20 @@ from app.core.prevalence.census import Census
 from app.core.prevalence.likelihood import Likelihood
 from app.core.prevalence.matching.embedding import Embedded
 from app.core.prevalence.means import RowMean
-from app.engines.passes import CURVED, SURVEY, Along, Derivatives, Pass, Source, Survey, Total
-from app.engines.sums import Sums
+from app.engines.passes import (
+    CURVED,
+    SURVEY,
+    Along,
+    Derivatives,
+    Pass,
+    Source,
+    Survey,
+    Total,
+    unpacked,
+)
+from app.engines.sums import SAMPLED, Sums
 from app.estimation.evidence import Evidence
 from app.estimation.request import PosteriorBatch
-
-SAMPLED = 1 << 17
-"""Numbers of the sample that all partitions send, about: so many are solved in no time."""
 
 
 class Wanted(Exception):
@@ -114,7 +121,8 @@ class SummedLikelihood(Likelihood):
     def hessian(self, p: Floats) -> tuple[Floats, Floats]:
         """The negative Hessian of ℓ at ``p``, and its gradient."""
         found = self._at(p, True)
-        return found["hessian"] / self._n, found["multipliers"] / self._n
+        hessian = unpacked(found["hessian"], len(p))
+        return hessian / self._n, found["multipliers"] / self._n
 
     def gain(self, p: Floats) -> float:
         """ℓ(p)."""

@@ -15,6 +15,12 @@ Numbers = NDArray[np.floating[Any]]
 Json = dict[str, Any]
 
 
+SAMPLED = 1 << 17
+"""Numbers of the sample that all partitions send, about: so many are solved in no time."""
+MOST_JOINED = 4 * SAMPLED
+"""Numbers of rows that a tally holds; of more it drops every other row."""
+
+
 @dataclass(frozen=True)
 class Sums:
     """``added``: arrays that add up over the rows; ``joined``: rows themselves, a few."""
@@ -35,6 +41,15 @@ class Sums:
         }
         return Sums(added, joined)
 
+    @property
+    def numbers(self) -> int:
+        """How many numbers the joined rows have."""
+        return sum(values.size for values in self.joined.values())
+
+    def thinned(self) -> "Sums":
+        """With every other of the joined rows, each for two."""
+        return Sums(self.added, thinned(self.joined))
+
     def to_json(self) -> Json:
         """Exactly these numbers, infinities too."""
         return {"added": _packed(self.added), "joined": _packed(self.joined)}
@@ -43,6 +58,14 @@ class Sums:
     def from_json(cls, given: Json) -> "Sums":
         """What ``to_json`` made."""
         return cls(_unpacked(given["added"]), _unpacked(given["joined"]))
+
+
+def thinned(joined: dict[str, Numbers]) -> dict[str, Numbers]:
+    """Every other row, and the weights to make up for the rest."""
+    found = {name: values[::2] for name, values in joined.items()}
+    if "weights" in found:
+        found["weights"] = found["weights"] * (joined["weights"].sum() / found["weights"].sum())
+    return found
 
 
 def _packed(arrays: dict[str, Numbers]) -> Json:
@@ -90,6 +113,8 @@ class Tally:
             answers[group] = theirs if ours is None else ours.merge(theirs)
         if len(answers) > self.most_groups:
             raise TooManyGroups(self.most_groups)
+        if sum(found.numbers for found in answers.values()) > MOST_JOINED:
+            answers = {group: found.thinned() for group, found in answers.items()}
         return Tally(
             answers,
             self.most_groups,

@@ -165,7 +165,7 @@ class TestTheSameAnswerAsOneMachine:
     def test_of_more_partitions_than_tasks(self, dask: Dask) -> None:
         request, seen = Request("pcc", shift=None), list[Progress]()
         expected = estimate_partitions(MODEL, cut(ROWS, 50), request, Local()).estimates[()]
-        with Cluster(dask.address, tasks=2) as engine:
+        with Cluster(dask.address, tasks=(2, 3)) as engine:
             found = estimate_partitions(
                 MODEL, cut(ROWS, 50), request, engine, watch=Watch(seen.append)
             ).estimates[()]

@@ -5,7 +5,7 @@ import pytest
 
 from app.engines.engine import TooManyGroups
 from app.engines.sample import Sample
-from app.engines.sums import Sums, Tally
+from app.engines.sums import MOST_JOINED, Sums, Tally
 
 
 def sums(value: float) -> Sums:
@@ -42,6 +42,18 @@ class TestTallies:
     def test_have_no_more_than_allowed(self) -> None:
         with pytest.raises(TooManyGroups):
             Tally({("a",): sums(1.0)}, 1).merge(Tally({("b",): sums(1.0)}, 1))
+
+    def test_keep_few_rows(self) -> None:
+        def of(count: int) -> Tally:
+            rows = np.arange(2.0 * count).reshape(count, 2)
+            return Tally({("a",): Sums({}, {"sample": rows, "weights": np.full(count, 5.0)})}, 1)
+
+        total = of(1000)
+        for _ in range(400):
+            total = total.merge(of(1000))
+        joined = total.answers[("a",)].joined
+        assert len(joined["sample"]) == len(joined["weights"]) <= MOST_JOINED / 3
+        assert joined["weights"].sum() == pytest.approx(401 * 5000.0)
 
 
 class TestSamples:
