@@ -30,7 +30,7 @@ from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.matching.version import Options, ReferenceRows
 from app.core.prevalence.source import Source, SourceModel, ValidationSet, derive
 from app.engines import Engine, Local, Partition, Piece, Watch, estimate_partitions
-from app.engines.cluster import MOST_TASKS, TASKS, Cluster
+from app.engines.cluster import KEPT, MOST_TASKS, TASKS, Cluster
 from app.engines.passes import Derivatives, Pass, Survey, packed, survey
 from app.engines.passes import Source as Passed
 from app.engines.sums import Group, Sums, Tally
@@ -48,7 +48,9 @@ ONE_ROUND = ("cc", "pcc", "acc", "acc-qp", "pacc-qp")
 def main() -> None:
     """One of the measurements, as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["agree", "files", "workers", "reduce", "constants"])
+    parser.add_argument(
+        "what", choices=["agree", "files", "workers", "reduce", "constants", "predict"]
+    )
     parser.add_argument("--rows", type=float)
     parser.add_argument("--partitions", type=int, default=10_000)
     parser.add_argument("--folder", type=Path, help="where files are written, and deleted again")
@@ -66,8 +68,10 @@ def main() -> None:
             workers(int(given.rows or 5e7), where)
     elif given.what == "reduce":
         reduce(given.partitions)
-    else:
+    elif given.what == "constants":
         constants(int(given.rows or 2e6))
+    else:
+        predict()
     print(f"load average at the end {os.getloadavg()[0]:.1f}")
 
 
@@ -389,6 +393,67 @@ def constants(rows: int) -> None:
     names = ["classes", "survey", "multipliers", "with Hessian"]
     names += [f"calibrated: {name}" for name in names[1:]]
     print(table(names, lines))
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What the predictions rest on. Measured here: nanoseconds of a core per number, and per task.
+
+    Assumed: bytes per second from storage, and bytes of memory, of a worker of one core.
+    """
+
+    read: float = 4.0
+    survey: float = 9.0
+    further: float = 6.0
+    task: float = 1.5e6
+    storage: float = 200e6
+    memory: float = 4e9
+
+    def seconds(self, rows: float, classes: int, workers: int, rounds: int) -> list[float]:
+        """The first round; one that reads again; one on rows in memory; all rounds."""
+        numbers, per = rows * classes / workers, 1e-9
+        storage = numbers * 4 / self.storage
+        tasks = max(min(TASKS * workers, MOST_TASKS), workers) * self.task * per
+        first = storage + numbers * (self.read + self.survey) * per + tasks
+        again = storage + numbers * (self.read + self.further) * per + tasks
+        held = numbers * self.further * per + tasks
+        kept = numbers * 4 <= KEPT * self.memory
+        following = again + (rounds - 2) * (held if kept else again)
+        return [first, again, held if kept else np.nan, first + following]
+
+
+def predict() -> None:
+    """From the cost model of docs/scaling.md."""
+    costs, classes, rounds = Costs(), 10, 6
+    lines = []
+    for rows in (1e9, 1e10, 1e12):
+        for count in (10, 100, 1000):
+            first, again, held, total = costs.seconds(rows, classes, count, rounds)
+            tasks = max(min(TASKS * count, MOST_TASKS), count)
+            network = tasks * (classes + classes * (classes + 1) / 2 + 1) * 8
+            lines.append(
+                [
+                    f"{rows:.0e}",
+                    str(count),
+                    spoken(first),
+                    spoken(again),
+                    "–" if np.isnan(held) else spoken(held),
+                    spoken(tasks * costs.task * 1e-9),
+                    f"{network / 1e6:.1f}",
+                    spoken(total),
+                ]
+            )
+    print(f"{costs}, {classes} classes, {rounds} rounds\n")
+    names = ["rows", "workers", "first round", "reading again", "on rows in memory"]
+    print(table([*names, "of it for tasks", "MB of sums", "all rounds"], lines))
+
+
+def spoken(seconds: float) -> str:
+    """Seconds, minutes or hours."""
+    for unit, size in (("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 if __name__ == "__main__":
