@@ -403,7 +403,7 @@ class Costs:
     """
 
     read: float = 4.0
-    survey: float = 9.0
+    survey: float = 12.0
     further: float = 6.0
     task: float = 1.5e6
     storage: float = 200e6

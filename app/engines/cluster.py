@@ -151,6 +151,7 @@ class Cluster:
                 raise
             raise EngineLost(f"the Dask scheduler went away: {error}") from error
         known.bytes = found.bytes
+        watch.progress(Progress(watch.round, len(partitions), len(partitions), found.rows))
         return found
 
     def _about(self, partitions: Sequence[Partition]) -> _Known:
@@ -209,9 +210,7 @@ class _Waiting:
             if isinstance(error, KilledWorker):
                 raise EngineLost(f"several Dask workers died of one partition: {error}")
             raise error
-        found = top.result(timeout=self._patience)
-        self._tell()
-        return found
+        return top.result(timeout=self._patience)
 
     def _check(self) -> None:
         try:
@@ -240,6 +239,6 @@ class _Waiting:
     def _tell(self) -> None:
         finished = [leaf.status == "finished" for leaf in self._leaves]
         done = sum(size for size, over in zip(self._sizes, finished, strict=True) if over)
-        if done > self._told:
+        if self._told < done < sum(self._sizes):
             self._told = done
             self._watch.progress(Progress(self._watch.round, done, sum(self._sizes), None))

@@ -73,7 +73,7 @@ R = TypeVar("R", bound=Mergeable)
 class Progress:
     """``partitions`` of ``of`` are done in round ``round`` (the first is 1), ``rows`` in them.
 
-    ``rows`` is None where only the end of a round tells.
+    ``rows`` is None where only the end of the round tells.
     """
 
     round: int
