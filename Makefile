@@ -1,6 +1,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+WORKERS ?= 2
 export OPENBLAS_NUM_THREADS ?= 1
 export PRIORSHIFT_DATABASE_URL ?= sqlite:///var/priorshift.db
 
@@ -13,7 +14,7 @@ run: $(VENV)/installed
 	$(BIN)/priorshift demo --keep-running --port 8000
 
 test: $(VENV)/installed
-	$(BIN)/pytest
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile
 
 lint: $(VENV)/installed
 	$(BIN)/ruff format --check .

@@ -239,6 +239,19 @@ class Windows:
         found = self._connection.execute(longest).scalar_one_or_none()
         return [] if found is None else self.spans(found, most)
 
+    def usual_size(self, monitor_id: str, most: int) -> int | None:
+        """Mean rows of the last windows of a monitor that are closed; None before the first."""
+        last = (
+            sa.select(windows.c.size)
+            .join_from(windows, streams)
+            .where(streams.c.monitor_id == monitor_id, windows.c.state == "closed")
+            .order_by(windows.c.id.desc())
+            .limit(most)
+            .subquery()
+        )
+        found = self._connection.execute(sa.select(sa.func.avg(last.c.size))).scalar_one()
+        return None if found is None else round(float(found))
+
     def page(
         self, monitor_id: str, state: str | None, before: int | None, limit: int
     ) -> Page[WindowPage]:

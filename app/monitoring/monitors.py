@@ -25,6 +25,7 @@ from app.api.requests import NAME
 from app.api.trail import CallerDep, TrailDep, seen
 from app.core.errors import InvalidInput, MethodUnavailable
 from app.core.prevalence.source import SourceModel
+from app.core.prevalence.watching.budget import LARGEST
 from app.core.warnings import Warning
 from app.estimation import availability
 from app.monitoring import levels
@@ -242,9 +243,10 @@ def _alert(
         spans = unit.windows.spans_of_monitor(record.id, levels.PACED_BY)
     level = levels.of(spec.alert, spec.window, segments, spans)
     notes: tuple[Warning, ...] = ()
-    if source is not None and level.value is not None:
+    if source is not None:
         outputs = record.takes is not None and record.takes != "posteriors"
-        notes = advice(source, outputs, _usual_rows(spec), level.value)
+        rows = _usual_rows(unit, record, spec)
+        notes = advice(source, outputs, rows, level.value or LARGEST)
     shown = AlertSpecOut(
         **record.content["alert"],
         level=level.value,
@@ -254,6 +256,11 @@ def _alert(
     return shown, notes
 
 
-def _usual_rows(spec: Spec) -> int:
-    """Rows of a window, as far as the monitor tells."""
-    return spec.window.rows if isinstance(spec.window, ByRows) else spec.window.minimum_rows
+def _usual_rows(unit: UnitOfWork, record: MonitorRecord, spec: Spec) -> int | None:
+    """Rows of a window, as far as anybody can tell."""
+    if isinstance(spec.window, ByRows):
+        return spec.window.rows
+    known = unit.windows.usual_size(record.id, levels.PACED_BY)
+    if known is None and spec.window.minimum_rows > 1:
+        return spec.window.minimum_rows
+    return known

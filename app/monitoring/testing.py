@@ -96,9 +96,13 @@ class Past:
         return State.from_json(self.memory["state"])
 
 
-def advice(model: SourceModel, outputs: bool, rows: int, level: float) -> tuple[Warning, ...]:
+def advice(
+    model: SourceModel, outputs: bool, rows: int | None, level: float
+) -> tuple[Warning, ...]:
     """What stands in the way of alarming at this level; ``rows`` of a window, where known."""
     known = model.output_validation_size if outputs else model.validation_size
+    if rows is None:
+        return budget.advice(known, 0, level)
     priors = model.output_priors if outputs else model.priors
     return budget.advice(known, rows, level, priors)
 

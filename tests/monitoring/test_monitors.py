@@ -388,3 +388,17 @@ def test_a_window_that_cannot_be_estimated_fails_and_keeps_its_rows(client: http
     assert client.get(f"/v1/monitors/m/windows/{window['id']}/rows").status_code == 200
     answer = client.post("/v1/monitors/m/observations", json={"posteriors": [[0.9, 0.1]]})
     assert answer.status_code == 404
+
+
+def test_a_monitor_says_what_stands_in_the_way_of_its_budget(client: httpx.Client) -> None:
+    register(client, n=400)
+    made = make(client, alert=ALERT)
+    assert [w["code"] for w in made["warnings"]] == ["small-validation-set"]
+    assert "400 validation rows for windows of 100" in made["warnings"][0]["message"]
+    client.delete("/v1/monitors/m")
+    made = make(client, window={"duration": "PT1H"}, alert=ALERT)
+    assert made["warnings"] == []
+    client.delete("/v1/monitors/m")
+    window = {"duration": "PT1H", "minimum_rows": 10}
+    made = make(client, window=window, alert={**ALERT, "false_alarms": 1e-4})
+    assert [w["code"] for w in made["warnings"]] == ["level-out-of-reach"]
