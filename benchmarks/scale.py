@@ -33,7 +33,7 @@ from app.engines import Engine, Local, Partition, Piece, Watch, estimate_partiti
 from app.engines.cluster import KEPT, MOST_TASKS, TASKS, Cluster
 from app.engines.passes import Derivatives, Pass, Survey, packed, survey
 from app.engines.passes import Source as Passed
-from app.engines.sums import Group, Sums, Tally
+from app.engines.sums import Group, Read, Sums, Tally
 from app.engines.work import Task, work
 from app.estimation import Estimate, IntervalOptions, PosteriorBatch, Request, estimate
 from benchmarks.report import heading, table
@@ -306,7 +306,7 @@ def workers(rows: int, where: Path) -> None:
                 " + ".join(f"{s:.1f}" for s in seconds),
                 f"{totals[-1]:.1f}",
                 f"{totals[0] / totals[-1]:.2f}",
-                f"{outcome.rows * outcome.rounds / totals[-1] / 1e6:.1f}",
+                f"{outcome.read.rows * outcome.rounds / totals[-1] / 1e6:.1f}",
             ]
         )
     names = ["worker processes", "seconds by round", "total", "speed-up", "million rows/s per pass"]
@@ -328,7 +328,7 @@ def pretended(classes: int, partition: Partition) -> Tally:
     """The sums of a round, without the rows."""
     C = classes
     added = {"multipliers": np.ones(C), "gain": np.ones(1), "hessian": packed(np.ones((C, C)))}
-    return Tally({(): Sums(added, {})}, 1, rows=1)  # type: ignore[arg-type]
+    return Tally({(): Sums(added, {})}, 1, Read(rows=1))  # type: ignore[arg-type]
 
 
 def reduce(partitions: int) -> None:

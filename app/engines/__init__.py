@@ -10,6 +10,7 @@ Whoever has partitions (``partitions.Partition``: rows that can be read again an
             watch=Watch(progress, cancelled),
         )
     outcome.estimates[("BE",)]           # by the names of the pieces' groups; () without groups
+    outcome.read.skipped                 # rows, renormalised, skipped, messages of one reading
 
 and gets the estimates that a batch in memory would have had. Groups come with the pieces. A request
 without ``shift`` needs one round for cc, pcc, acc, acc-qp, pacc-qp and rffm (of versions that match
@@ -33,6 +34,7 @@ from app.engines.engine import (
 from app.engines.estimating import DataChanged, Outcome, estimate_partitions
 from app.engines.local import MEMORY, Local
 from app.engines.partitions import Partition, Piece
+from app.engines.sums import Read
 
 __all__ = [
     "MEMORY",
@@ -47,6 +49,7 @@ __all__ = [
     "Partition",
     "Piece",
     "Progress",
+    "Read",
     "TooManyGroups",
     "Watch",
     "engine",

@@ -12,7 +12,7 @@ from app.engines.partitions import Partition
 from app.engines.passes import Pass, Source, survey
 from app.engines.state import State, digest
 from app.engines.summed import Answers, SummedEvidence, Wanted
-from app.engines.sums import SAMPLED, Group, Json, Tally
+from app.engines.sums import SAMPLED, Group, Json, Read, Tally
 from app.engines.work import Task, work
 from app.estimation import Estimate, Method, Request, SourceRows, SummedBatch, estimated
 from app.estimation.choice import choose
@@ -27,17 +27,11 @@ class DataChanged(EngineError):
 
 @dataclass(frozen=True)
 class Outcome:
-    """An estimate per group; ``rounds``: how often the ``rows`` were read, ``bytes`` each time.
-
-    ``renormalised``: rows that were rescaled; ``skipped``: rows that were left out.
-    """
+    """An estimate per group; ``rounds``: how often was read what ``read`` tells."""
 
     estimates: dict[Group, Estimate]
     rounds: int
-    rows: int
-    bytes: int
-    renormalised: int
-    skipped: int
+    read: Read
 
 
 def estimate_partitions(
@@ -66,7 +60,7 @@ def estimate_partitions(
     rounds = _Rounds(engine, partitions, source, most_groups, waiting, found, keep)
     if found.rounds == 0:
         rounds.survey()
-    if found.rows == 0:
+    if found.read.rows == 0:
         raise InvalidInput.at("/dataset", "holds no rows that could be estimated from")
     open_ = {
         group: _evidence(model, source, answers, found, source_rows)
@@ -84,14 +78,7 @@ def estimate_partitions(
         open_ = {group: evidence for group, evidence in open_.items() if group in wanted}
         if wanted:
             rounds.another(wanted)
-    return Outcome(
-        {group: done[group] for group in found.groups},
-        found.rounds,
-        found.rows,
-        found.bytes,
-        found.renormalised,
-        found.skipped,
-    )
+    return Outcome({group: done[group] for group in found.groups}, found.rounds, found.read)
 
 
 def _source(model: SourceModel, method: Method) -> Source:
@@ -113,7 +100,7 @@ def _evidence(
 ) -> SummedEvidence:
     """Of a group. Which group a rescaled row is in, nobody counts: it is said of the whole."""
     rows = int(answers.survey.added["census"][0])
-    renormalised = state.renormalised if len(state.groups) == 1 else 0
+    renormalised = state.read.renormalised if len(state.groups) == 1 else 0
     batch = _batch(model, rows, renormalised)
     return SummedEvidence(model, batch, source_rows, answers=answers, passed=source)
 
@@ -143,10 +130,10 @@ class _Rounds:
     def another(self, wanted: dict[Group, Pass]) -> None:
         """Once more, for what each group wants."""
         tally = self._sum(Task(self.source, wanted, self.most_groups))
-        if tally.rows != self.state.rows or tally.answers.keys() != wanted.keys():
+        if tally.rows != self.state.read.rows or tally.answers.keys() != wanted.keys():
             raise DataChanged(
                 f"round {self.state.rounds + 1} read {tally.rows} rows, those before "
-                f"{self.state.rows}: the data set was written to meanwhile; start again"
+                f"{self.state.read.rows}: the data set was written to meanwhile; start again"
             )
         self.state.add(tally, wanted)
         self.keep(self.state.to_json())

@@ -18,6 +18,8 @@ class Piece:
     None without groups; ``names``: the groups of this piece, one string per column that groups.
     ``renormalised``: how many rows were rescaled by more than a trifle; ``skipped``: how many were
     left out as no probabilities. ``labels``: n positions of classes, for registration.
+    ``messages``: what was wrong with the first of these; ``skipped_files``: files, or parts of
+    them, whose rows nobody could count.
     """
 
     posteriors: NDArray[np.floating[Any]]
@@ -26,6 +28,8 @@ class Piece:
     renormalised: int = 0
     skipped: int = 0
     labels: Codes | None = None
+    messages: tuple[str, ...] = ()
+    skipped_files: int = 0
 
 
 class Partition(Protocol):

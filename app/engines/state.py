@@ -2,13 +2,13 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from app.engines.partitions import Partition
 from app.engines.passes import Pass, Source, Survey
 from app.engines.summed import Answers
-from app.engines.sums import Group, Json, Sums, Tally
+from app.engines.sums import Group, Json, Read, Sums, Tally
 
 FORMAT = 1
 
@@ -17,21 +17,17 @@ FORMAT = 1
 class State:
     """``of``: digest of what is read and under which priors; ``rounds``: finished.
 
-    ``rows``, ``bytes``, ``renormalised`` and ``skipped`` are of one reading.
+    ``read``: in the first of them.
     """
 
     of: str
     rounds: int = 0
-    rows: int = 0
-    bytes: int = 0
-    renormalised: int = 0
-    skipped: int = 0
+    read: Read = field(default_factory=Read)
     groups: dict[Group, Answers] = field(default_factory=dict)
 
     def surveyed(self, tally: Tally, survey: Survey) -> None:
         """The first round is done."""
-        self.rounds, self.rows, self.bytes = 1, tally.rows, tally.bytes
-        self.renormalised, self.skipped = tally.renormalised, tally.skipped
+        self.rounds, self.read = 1, tally.read
         for group in sorted(tally.answers):
             self.groups[group] = Answers()
             self.groups[group].add(survey, tally.answers[group])
@@ -52,10 +48,7 @@ class State:
             "format": FORMAT,
             "of": self.of,
             "rounds": self.rounds,
-            "rows": self.rows,
-            "bytes": self.bytes,
-            "renormalised": self.renormalised,
-            "skipped": self.skipped,
+            "read": asdict(self.read),
             "groups": groups,
         }
 
@@ -65,10 +58,8 @@ class State:
         if kept is None or kept.get("format") != FORMAT or kept.get("of") != of:
             return cls(of)
         groups = {tuple(given["group"]): _answers(given["sums"]) for given in kept["groups"]}
-        counts: dict[str, Any] = {
-            name: kept[name] for name in ("rounds", "rows", "bytes", "renormalised", "skipped")
-        }
-        return cls(of, groups=groups, **counts)
+        read: dict[str, Any] = kept["read"] | {"messages": tuple(kept["read"]["messages"])}
+        return cls(of, kept["rounds"], Read(**read), groups)
 
 
 def _answers(given: Json) -> Answers:

@@ -1,7 +1,7 @@
 """What a round brings home: sums by name and group, which merge by adding up."""
 
 import base64
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ Json = dict[str, Any]
 
 SAMPLED = 1 << 17
 """Numbers of the sample that all partitions send, about: so many are solved in no time."""
+MESSAGES = 20
 MOST_JOINED = 4 * SAMPLED
 """Numbers of rows that a tally holds; of more it drops every other row."""
 
@@ -92,18 +93,49 @@ def unpack(given: Json) -> Numbers:
 
 
 @dataclass(frozen=True)
-class Tally:
-    """All of a round: the answers by group.
+class Read:
+    """What one reading met.
 
-    ``rows``: read; ``bytes``: that they took; ``renormalised``, ``skipped``: of them, and besides.
+    ``bytes``: that the ``rows`` took; ``renormalised`` of them were rescaled; ``skipped`` were left
+    out besides, as were ``skipped_files``; ``messages``: what was wrong with the first of these.
     """
 
-    answers: dict[Group, Sums]
-    most_groups: int
     rows: int = 0
     bytes: int = 0
     renormalised: int = 0
     skipped: int = 0
+    skipped_files: int = 0
+    messages: tuple[str, ...] = ()
+
+    def and_(self, other: "Read") -> "Read":
+        """Both together."""
+        return Read(
+            self.rows + other.rows,
+            self.bytes + other.bytes,
+            self.renormalised + other.renormalised,
+            self.skipped + other.skipped,
+            self.skipped_files + other.skipped_files,
+            (self.messages + other.messages)[:MESSAGES],
+        )
+
+
+@dataclass(frozen=True)
+class Tally:
+    """All of a round: the answers by group, and what was ``read``."""
+
+    answers: dict[Group, Sums]
+    most_groups: int
+    read: Read = field(default_factory=Read)
+
+    @property
+    def rows(self) -> int:
+        """How many rows were read."""
+        return self.read.rows
+
+    @property
+    def bytes(self) -> int:
+        """What they take in memory."""
+        return self.read.bytes
 
     def merge(self, other: "Tally") -> "Tally":
         """Of both; ``TooManyGroups`` if they have too many together."""
@@ -115,11 +147,4 @@ class Tally:
             raise TooManyGroups(self.most_groups)
         if sum(found.numbers for found in answers.values()) > MOST_JOINED:
             answers = {group: found.thinned() for group, found in answers.items()}
-        return Tally(
-            answers,
-            self.most_groups,
-            self.rows + other.rows,
-            self.bytes + other.bytes,
-            self.renormalised + other.renormalised,
-            self.skipped + other.skipped,
-        )
+        return Tally(answers, self.most_groups, self.read.and_(other.read))

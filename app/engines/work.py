@@ -11,7 +11,7 @@ from app.engines.engine import TooManyGroups
 from app.engines.partitions import Partition, Piece
 from app.engines.passes import Chunk, Pass, Source, Survey
 from app.engines.sample import Sample
-from app.engines.sums import Group, Sums, Tally
+from app.engines.sums import Group, Read, Sums, Tally
 
 CHUNK = BLOCK // 4
 """Numbers of a chunk: its arrays are small enough for malloc to hand out the same ones again."""
@@ -77,17 +77,25 @@ class _Work:
 def work(task: Task, partition: Partition) -> Tally:
     """The answers of a partition to all that is asked of it."""
     doing = _Work(task)
-    rows = size = renormalised = skipped = 0
+    read = Read()
     for pieces in _gathered(partition.pieces()):
         for piece in pieces:
-            rows += len(piece.posteriors)
-            size += piece.posteriors.nbytes
-            size += 0 if piece.groups is None else piece.groups.nbytes
-            renormalised += piece.renormalised
-            skipped += piece.skipped
+            read = read.and_(_of(piece))
         for group, some in _by_group(pieces):
             doing.add(group, some)
-    return Tally(doing.finished(), task.most_groups, rows, size, renormalised, skipped)
+    return Tally(doing.finished(), task.most_groups, read)
+
+
+def _of(piece: Piece) -> Read:
+    size = piece.posteriors.nbytes + (0 if piece.groups is None else piece.groups.nbytes)
+    return Read(
+        len(piece.posteriors),
+        size,
+        piece.renormalised,
+        piece.skipped,
+        piece.skipped_files,
+        piece.messages,
+    )
 
 
 def _gathered(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:

@@ -1,4 +1,6 @@
 import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -6,7 +8,7 @@ import pytest
 
 from app.core.errors import InvalidInput, MethodUnavailable
 from app.core.prevalence.arrays import Floats
-from app.engines import engine
+from app.engines import Piece, Read, engine
 from app.engines.engine import Cancelled, Progress, TooManyGroups, Watch
 from app.engines.estimating import DataChanged, Outcome, estimate_partitions
 from app.engines.local import Local
@@ -45,7 +47,7 @@ class TestAgainstTheWholeInMemory:
         expected = estimate(MODEL, PosteriorBatch(ROWS), asked(method))
         found = estimate_partitions(MODEL, cut(ROWS, 37), asked(method), ENGINE)
         same(found.estimates[()], expected, 1e-9)
-        assert found.rows == len(ROWS)
+        assert found.read.rows == len(ROWS)
 
     @pytest.mark.parametrize("method", ["cc", "pcc", "acc-qp"])
     def test_one_round_is_enough_without_a_shift_test(self, method: str) -> None:
@@ -88,7 +90,7 @@ class TestAgainstTheWholeInMemory:
         expected = estimate(MODEL, PosteriorBatch(rows.astype(np.float64)), asked("mle"))
         found = estimate_partitions(MODEL, cut(rows, 7), asked("mle"), ENGINE)
         same_maximum(found.estimates[()], expected)
-        assert found.bytes == rows.nbytes
+        assert found.read.bytes == rows.nbytes
 
     def test_a_class_that_is_not_there(self) -> None:
         shares = np.array([0.7, 0.3, 0.0, 0.0, 0.0])
@@ -172,6 +174,24 @@ class TestRounds:
 
         with pytest.raises(DataChanged, match="round 2 read 100 rows"):
             estimate_partitions(MODEL, [part], asked("mle"), ENGINE, keep=shorten)
+
+
+@dataclass(frozen=True, eq=False)
+class Marked(ArrayPartition):
+    """With rows that were rescaled, or left out."""
+
+    def pieces(self) -> Iterator[Piece]:
+        for piece in super().pieces():
+            yield replace(piece, renormalised=2, skipped=3, messages=(f"{self.name}: NaN",))
+
+
+def test_what_was_wrong_with_rows_is_counted_once_and_kept() -> None:
+    parts, kept = [Marked("a", ROWS[:500]), Marked("b", ROWS[500:800])], list[Json]()
+    whole = estimate_partitions(MODEL, parts, asked("mle"), ENGINE, keep=kept.append)
+    assert whole.read == Read(800, ROWS[:800].nbytes, 4, 6, 0, ("a: NaN", "b: NaN"))
+    assert "renormalised" in {w.code for w in whole.estimates[()].warnings}
+    again = estimate_partitions(MODEL, parts, asked("mle"), ENGINE, state=kept[-1])
+    assert again.read == whole.read
 
 
 class TestRefusals:

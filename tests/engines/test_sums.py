@@ -5,7 +5,7 @@ import pytest
 
 from app.engines.engine import TooManyGroups
 from app.engines.sample import Sample
-from app.engines.sums import MOST_JOINED, Sums, Tally
+from app.engines.sums import MOST_JOINED, Read, Sums, Tally
 
 
 def sums(value: float) -> Sums:
@@ -32,12 +32,13 @@ class TestSums:
 
 class TestTallies:
     def test_have_the_groups_of_both(self) -> None:
-        first = Tally({("a",): sums(1.0)}, 2, rows=3, bytes=4, renormalised=1, skipped=2)
-        second = Tally({("a",): sums(1.0), ("b",): sums(5.0)}, 2, rows=1, bytes=1)
+        first = Tally({("a",): sums(1.0)}, 2, Read(3, 4, 1, 2, 0, ("a",) * 15))
+        second = Tally({("a",): sums(1.0), ("b",): sums(5.0)}, 2, Read(1, 1, 0, 0, 1, ("b",) * 15))
         both = first.merge(second)
         assert both.answers[("a",)].added["a"][0, 0] == 2.0
         assert both.answers[("b",)].added["a"][0, 0] == 5.0
-        assert (both.rows, both.bytes, both.renormalised, both.skipped) == (4, 5, 1, 2)
+        assert (both.rows, both.bytes) == (4, 5)
+        assert both.read == Read(4, 5, 1, 2, 1, ("a",) * 15 + ("b",) * 5)
 
     def test_have_no_more_than_allowed(self) -> None:
         with pytest.raises(TooManyGroups):
