@@ -99,9 +99,9 @@ class TestCompose:
         assert files == {v for k, v in app["environment"].items() if k.endswith("_FILE")}
         assert "/tmp" in app["tmpfs"]
 
-    def test_only_the_app_is_published_and_on_loopback(self) -> None:
+    def test_what_people_open_is_published_and_on_loopback(self) -> None:
         published = {name: s["ports"] for name, s in self.services.items() if "ports" in s}
-        assert published == {"app": ["127.0.0.1:8000:8000"]}
+        assert published == {"app": ["127.0.0.1:8000:8000"], "grafana": ["127.0.0.1:3000:3000"]}
 
     @pytest.mark.parametrize("name", ["app", "migration", "database"])
     def test_no_password_is_written_down(self, name: str) -> None:

@@ -1,8 +1,6 @@
 """A service that a real run has filled, and a real Chromium to look at it."""
 
-import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,12 +12,9 @@ from app.main import create_app
 from app.settings import Settings
 from benchmarks.filled import fill
 from tests.conftest import served
+from tests.packages import program
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-INSTALL = (
-    ["apt-get", "update", "-qq"],
-    ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium"],
-)
 
 
 @dataclass(frozen=True)
@@ -42,22 +37,9 @@ def filled(workspace: Path, sqlite_template: Path) -> Iterator[Filled]:
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
     """Debian's Chromium, installed if it is missing."""
+    executable = program("chromium", *NAMES)
     with sync_playwright() as playwright:
         # As root its sandbox does not start; what it opens is our own.
-        browser = playwright.chromium.launch(executable_path=_executable(), args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
         yield browser
         browser.close()
-
-
-def _executable() -> str:
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        for command in INSTALL:
-            subprocess.run(command, check=False, capture_output=True)
-        found = shutil.which(NAMES[0])
-    if found is None:
-        reason = "there is no Chromium, and it cannot be installed here: apt-get install chromium"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    return found
