@@ -17,7 +17,10 @@ def run(context: Context) -> Result:
     """The estimates, written as ordinary ones when the job ends."""
     resolved = context.resolved()
     outcome = estimated(context, resolved.partitions, context.resumed())
-    counts = resolved.skipped.and_(Counts(outcome.rows, outcome.renormalised, outcome.skipped))
+    read = outcome.read
+    counts = resolved.skipped.and_(
+        Counts(read.rows, read.renormalised, read.skipped, read.skipped_files, read.messages)
+    )
     results = list(outcome.estimates.values())
     adjusted = groups.adjusted(results)
 
