@@ -11,6 +11,7 @@ from app.core.errors import InvalidInput, MethodUnavailable
 from app.core.prevalence.shift import Reference
 from app.estimation import Evidence, IntervalOptions, ShiftOptions, estimated
 from app.estimation import Request as Asked
+from app.logs import log
 from app.metrics import Metrics
 from app.monitoring import deciding, levels
 from app.monitoring.deciding import Answered, Found
@@ -27,6 +28,8 @@ from models_store.windows import Closing, StreamRecord
 KIND = "close-windows"
 """Of tasks; their key is the stream."""
 LONGEST_NOTE = 500
+MOST_ATTEMPTS = 5
+UNEXPECTED = "an unexpected error, which was logged"
 LEASE_SECONDS = 20.0
 """For one window; what a killed process was closing is closed by another after that."""
 
@@ -99,6 +102,13 @@ class Closer:
             answered = self._answer(found, spec)
         except (InvalidInput, MethodUnavailable, NotFound, OtherKind) as error:
             self._write(task, lease, found, spec, str(error)[:LONGEST_NOTE], failed=True)
+            return
+        except Exception as error:
+            # The windows behind it must not wait for ever.
+            if task.attempts < MOST_ATTEMPTS:
+                raise
+            log.error("window failed", window=window.id, exc_info=error)
+            self._write(task, lease, found, spec, UNEXPECTED, failed=True)
             return
         self._write(task, lease, found, spec, answered)
 
