@@ -68,6 +68,10 @@ def test_a_worker_that_dies_is_replaced_and_a_signal_ends_them_all(served: Serve
         told = httpx.get(f"{served.base}/metrics").text
         assert 'priorshift_estimates_total{method="mle",model="m",version="1"} 40.0' in told
         assert 'priorshift_slots_in_use{lane="small"} 0.0' in told
+        # Of the two that run: the one that was killed holds nothing any more.
+        assert "priorshift_workers 2.0" in told
+        assert 'priorshift_queue_limit{lane="small"} 128.0' in told
+        assert "priorshift_database_connections_limit 40.0" in told
     served.process.terminate()
     assert served.process.wait(timeout=40) == 0
     assert not any(runs(pid) for pid in now)
