@@ -5,9 +5,12 @@ from typing import Literal
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from app.core.errors import InvalidInput, MethodUnavailable
 from app.core.prevalence.arrays import Floats
+from app.core.prevalence.source import Source, derive
 from app.engines import Piece, Read, engine
 from app.engines.engine import Cancelled, Progress, TooManyGroups, Watch
 from app.engines.estimating import DataChanged, Outcome, estimate_partitions
@@ -15,6 +18,7 @@ from app.engines.local import Local
 from app.engines.sums import Json
 from app.estimation import Estimate, IntervalOptions, PosteriorBatch, Request, estimate
 from tests.engines.data import ArrayPartition, cut, draw, matching, model
+from tests.strategies import posterior_rows
 
 TARGET = np.array([0.55, 0.2, 0.15, 0.08, 0.02])
 MODEL = model(5)
@@ -267,3 +271,33 @@ def test_the_engine_of_the_settings() -> None:
     with engine(None, 1 << 20) as found:
         assert isinstance(found, Local)
         assert found.memory == 1 << 20
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_few_rows_whatever_they_are(data: st.DataObject) -> None:
+    classes = data.draw(st.integers(2, 4))
+    rows = data.draw(posterior_rows(classes, 8))
+    even = np.full(classes, 1 / classes)
+    names = tuple(f"class-{k}" for k in range(classes))
+    absent = even.copy()
+    absent[0], absent[1] = 0.0, absent[1] + absent[0]
+    priors = data.draw(st.sampled_from([even, absent]))
+    version = data.draw(
+        st.sampled_from([model(classes), derive(Source(names, priors=priors))]), label="version"
+    )
+    method = data.draw(st.sampled_from(["cc", "pcc", "mle"]))
+    kind = data.draw(st.sampled_from(["auto", "bootstrap"]))
+    request = Request(method, interval=IntervalOptions(method=kind))
+    parts = [ArrayPartition("first", rows[:2]), ArrayPartition("second", rows[2:])]
+    with np.errstate(all="ignore"):
+        expected = estimate(version, PosteriorBatch(rows), request)
+        found = estimate_partitions(version, parts, request, Local(threads=1)).estimates[()]
+    np.testing.assert_allclose(found.prevalence, expected.prevalence, rtol=0, atol=1e-6)
+    assert found.diagnostics.status == expected.diagnostics.status
+    assert found.shift is not None
+    assert expected.shift is not None
+    assert found.shift.p_value == pytest.approx(expected.shift.p_value, rel=1e-3, abs=1e-6)
+    assert found.interval is not None
+    assert (found.interval.lower <= found.prevalence).all()
+    assert (found.interval.upper >= found.prevalence).all()
