@@ -287,8 +287,8 @@ def test_few_rows_whatever_they_are(data: st.DataObject) -> None:
         st.sampled_from([model(classes), derive(Source(names, priors=priors))]), label="version"
     )
     method = data.draw(st.sampled_from(["cc", "pcc", "mle"]))
-    kind = data.draw(st.sampled_from(["auto", "bootstrap"]))
-    request = Request(method, interval=IntervalOptions(method=kind))
+    kinds: tuple[Literal["auto", "bootstrap"], ...] = ("auto", "bootstrap")
+    request = asked(method, data.draw(st.sampled_from(kinds)))
     parts = [ArrayPartition("first", rows[:2]), ArrayPartition("second", rows[2:])]
     with np.errstate(all="ignore"):
         expected = estimate(version, PosteriorBatch(rows), request)
