@@ -172,7 +172,7 @@ def test_prometheus_answers_every_query_of_the_dashboard(watched: Watched) -> No
         return not missing
 
     try:
-        until(all_answer, "an answer to every query", 20)
+        until(all_answer, "an answer to every query")
     except AssertionError:
         pytest.fail("nothing answers " + "\n".join(missing))
 
@@ -191,15 +191,15 @@ def test_what_it_scrapes_is_what_the_service_says(watched: Watched) -> None:
     said = watched.service.get("/v1/monitors/payments/series?segment=BE").json()
     own = 'monitor="payments",segment="BE",class="fraud"'
 
-    def same() -> bool:
-        found = watched.values(f"priorshift_prevalence_ratio{{{own}}}")
-        return found == [said["estimate"]["fraud"][-1]]
-
-    until(same, "the last window")
-    assert watched.values('priorshift_webhook_attempts_total{outcome="delivered"}') == [1]
-    assert watched.values('priorshift_alerts_open{monitor="payments"}') == [1]
-    assert watched.values("priorshift_workers") == [2]
-    assert watched.values("priorshift_ready") == [1]
+    expected = {
+        f"priorshift_prevalence_ratio{{{own}}}": said["estimate"]["fraud"][-1],
+        'priorshift_webhook_attempts_total{outcome="delivered"}': 1,
+        'priorshift_alerts_open{monitor="payments"}': 1,
+        "priorshift_workers": 2,
+        "priorshift_ready": 1,
+    }
+    for expression, value in expected.items():
+        until(partial(gives, watched, expression, value), expression)
     # Whichever worker answers, nothing goes to and fro.
     for change in (
         "changes(priorshift_prevalence_ratio[4s])",
@@ -210,6 +210,10 @@ def test_what_it_scrapes_is_what_the_service_says(watched: Watched) -> None:
         until(partial(still, watched, change), change)
 
 
+def gives(watched: Watched, expression: str, value: float) -> bool:
+    return watched.values(expression) == [value]
+
+
 def still(watched: Watched, change: str) -> bool:
     """Whether there were scrapes, and nothing changed."""
     found = watched.values(change)
@@ -218,18 +222,17 @@ def still(watched: Watched, change: str) -> bool:
 
 
 def test_every_target_and_rule_is_well_and_nothing_alarms(watched: Watched) -> None:
-    targets = watched.ask("targets")["activeTargets"]
-    assert [(target["health"], target["lastError"]) for target in targets] == [("up", "")]
-    groups = watched.ask("rules")["groups"]
-    found = [rule for group in groups for rule in group["rules"]]
+    found = [rule for group in watched.ask("rules")["groups"] for rule in group["rules"]]
     assert {rule["name"] for rule in found} == {r.get("alert", r.get("record")) for r in rules()}
-    until(lambda: _healthy(watched), "an evaluation of every rule")
-    assert watched.values("ALERTS") == []
+    # A scrape of a busy machine may take more than the second that it has here.
+    until(partial(well, watched), "targets and rules that are well")
 
 
-def _healthy(watched: Watched) -> bool:
+def well(watched: Watched) -> bool:
+    targets = {target["health"] for target in watched.ask("targets")["activeTargets"]}
     groups = watched.ask("rules")["groups"]
-    return {rule["health"] for group in groups for rule in group["rules"]} == {"ok"}
+    evaluated = {rule["health"] for group in groups for rule in group["rules"]}
+    return targets == {"up"} and evaluated == {"ok"} and not watched.values("ALERTS")
 
 
 def test_every_metric_that_is_used_is_scraped(watched: Watched) -> None:
