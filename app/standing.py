@@ -47,9 +47,13 @@ Only = frozenset[str] | None
 
 @dataclass
 class _Look:
-    """One question to the database; ``found`` None: not answered, or not yet."""
+    """One question to the database; ``found`` None: not answered, or not yet.
+
+    ``up``: it answers something; ``ready``: and is migrated to this release.
+    """
 
     found: Standing | None = None
+    up: bool = False
     ready: bool = False
     done: threading.Event = field(default_factory=threading.Event)
     at: float = 0.0
@@ -79,7 +83,7 @@ class Standings:
         look.done.wait(PATIENCE_SECONDS)
         found = look.found
         up = _gauge("database_up", "Whether the database answers", [])
-        up.add_metric([], float(found is not None))
+        up.add_metric([], float(look.up))
         ready = _gauge("ready", "Whether the database answers, and is migrated to this release", [])
         ready.add_metric([], float(look.ready))
         return [up, ready] if found is None else [up, ready, *_families(found, time())]
@@ -97,13 +101,13 @@ class Standings:
 
     def _run(self, look: _Look, only: Only) -> None:
         try:
+            look.ready = schema.current(self._store.engine) == self._head
+            look.up = True
             with self._store.read() as unit:
                 now = int(time() * 1e6)
-                found = unit.standings.get(self._closes, now, MOST_STREAMS, only)
-            look.ready = schema.current(self._store.engine) == self._head
-            look.found = found
+                look.found = unit.standings.get(self._closes, now, MOST_STREAMS, only)
         except (Unavailable, sa.exc.SQLAlchemyError):
-            pass  # which is what database_up says
+            pass  # which is what database_up or ready says
         except Exception as error:
             log.error("looking at the monitors failed", exc_info=error)
         finally:

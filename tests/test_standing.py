@@ -261,6 +261,20 @@ def test_a_scrape_outlives_the_database(
         assert value(scraped(client), "ready") == 1
 
 
+def test_a_database_of_another_release_answers_and_is_not_ready(sqlite_url: str) -> None:
+    app = create_app(Settings(database_url=sqlite_url))
+    with served(app) as client:
+        assert value(scraped(client), "ready") == 1
+        with app.state.store.engine.begin() as connection:
+            connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0001'")
+            connection.exec_driver_sql("DROP TABLE windows")
+        time.sleep(standing.FRESH_SECONDS)
+        found = scraped(client)
+        assert value(found, "database_up") == 1
+        assert value(found, "ready") == 0
+        assert not any(name.startswith("priorshift_window") for name, _ in found)
+
+
 def test_a_database_that_hangs_is_down_and_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(standing, "PATIENCE_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -268,10 +282,8 @@ def test_a_database_that_hangs_is_down_and_asked_once(monkeypatch: pytest.Monkey
         app = create_app(Settings(database_url=f"postgresql://u:p@127.0.0.1:{port}/none"))
         before = threading.active_count()
         for _ in range(5):
-            up, *others = app.state.standings.families()
-            assert up.name == "priorshift_database_up"
-            assert up.samples[0].value == 0
-            assert [family.name for family in others] == ["priorshift_ready"]
+            found = {f.name: f.samples[0].value for f in app.state.standings.families()}
+            assert found == {"priorshift_database_up": 0, "priorshift_ready": 0}
         assert threading.active_count() <= before + 1
 
 
