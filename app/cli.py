@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from app import access
-from app.console import commands
+from app.console import commands, jobs
 from app.console.service import Unreachable
 from app.core.errors import PriorshiftError
 from app.settings import Settings
@@ -134,6 +134,7 @@ cli.command()(commands.register)
 cli.command()(commands.estimate)
 cli.command()(commands.history)
 cli.command()(commands.compare)
+cli.add_typer(jobs.job, name="job")
 
 keys = typer.Typer(no_args_is_help=True, help="API keys, straight in the database.")
 cli.add_typer(keys, name="keys")

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from threading import Event
 
 import httpx
 from fastapi import FastAPI
@@ -102,7 +103,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.twins = Twins()
     app.state.store = store
     app.state.nulls = nulls
+    app.state.jobs = work
     app.state.followers = set()
+    app.state.ending = Event()
     app.state.learners = learners
     app.state.head = schema.head()
     problems.install(app)

@@ -147,13 +147,17 @@ class Protocol(HttpToolsProtocol):
 
 
 class Server(uvicorn.Server):
-    """Ends a running fit when it is told to stop: its caller gets 503 now, and asks another one."""
+    """Ends what has no end of its own when it is told to stop.
+
+    The caller of a running fit gets 503 now, and asks another one; who follows a job asks again.
+    """
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """SIGTERM or SIGINT."""
         app = self.config.app
         assert isinstance(app, FastAPI)
         app.state.learners.close()
+        app.state.ending.set()
         super().handle_exit(sig, frame)
 
 

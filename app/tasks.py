@@ -153,7 +153,7 @@ class _Running:
 
     def _run(self) -> None:
         while (task := self._next()) is not None:
-            self._attempt(task)
+            attempt(self._store, self._lane, task, self._stopped)
 
     def _next(self) -> TaskRecord | None:
         """The next task, waited for; None at the end. One thread looks, the others wait."""
@@ -209,37 +209,41 @@ class _Running:
             log.warning("database unavailable", lane=self._lane.name, reason=str(error))
         self._reachable = False
 
-    def _attempt(self, task: TaskRecord) -> None:
-        lease = Lease(self._store, task, self._lane.lease_seconds, self._stopped)
-        told = {"kind": task.kind, "task": task.id, "attempt": task.attempts}
-        try:
-            self._lane.handlers[task.kind](task, lease)
-            if lease.settled:
-                return
-            if lease.stopping:
-                self._again(lease, datetime.now(UTC), "interrupted")
-                return
-            raise RuntimeError("the handler did not settle its task")
-        except LostLease:
-            log.warning("task lost to another", **told)
-        except Unavailable as error:
-            log.warning("task interrupted", reason=str(error), **told)
-            self._fail(lease, task, error)
-        except Exception as error:
-            log.error("task failed", exc_info=error, **told)
-            self._fail(lease, task, error)
 
-    def _fail(self, lease: Lease, task: TaskRecord, error: Exception) -> None:
-        due = datetime.now(UTC) + timedelta(seconds=_pause(task.attempts))
-        self._again(lease, due, f"{type(error).__name__}: {error}")
-
-    def _again(self, lease: Lease, due: datetime, error: str) -> None:
+def attempt(store: Store, lane: Lane, task: TaskRecord, stopped: threading.Event) -> None:
+    """Run a task that was taken; one that its handler does not settle is given back for later."""
+    lease = Lease(store, task, lane.lease_seconds, stopped)
+    told = {"kind": task.kind, "task": task.id, "attempt": task.attempts}
+    try:
+        lane.handlers[task.kind](task, lease)
         if lease.settled:
             return
-        try:
-            lease.postpone(due, error)
-        except (LostLease, Unavailable):
-            return  # another has it, or will have it when the lease runs out
+        if lease.stopping:
+            _again(lease, datetime.now(UTC), "interrupted")
+            return
+        raise RuntimeError("the handler did not settle its task")
+    except LostLease:
+        log.warning("task lost to another", **told)
+    except Unavailable as error:
+        log.warning("task interrupted", reason=str(error), **told)
+        _fail(lease, task, error)
+    except Exception as error:
+        log.error("task failed", exc_info=error, **told)
+        _fail(lease, task, error)
+
+
+def _fail(lease: Lease, task: TaskRecord, error: Exception) -> None:
+    due = datetime.now(UTC) + timedelta(seconds=_pause(task.attempts))
+    _again(lease, due, f"{type(error).__name__}: {error}")
+
+
+def _again(lease: Lease, due: datetime, error: str) -> None:
+    if lease.settled:
+        return
+    try:
+        lease.postpone(due, error)
+    except (LostLease, Unavailable):
+        return  # another has it, or will have it when the lease runs out
 
 
 def _pause(attempts: int) -> float:

@@ -101,6 +101,19 @@ class Tasks:
         until = now + timedelta(seconds=seconds)
         return [self._take(task, owner, until) for task in found]
 
+    def take(
+        self, kind: str, key: str, owner: str, now: datetime, seconds: float
+    ) -> TaskRecord | None:
+        """Take this one, as ``claim`` takes any; None if it is another's, not due, or not there."""
+        due = (
+            sa.select(tasks)
+            .where(tasks.c.kind == kind, tasks.c.key == key, tasks.c.due_at <= now)
+            .with_for_update(skip_locked=True)
+        )
+        row = self._connection.execute(due).one_or_none()
+        until = now + timedelta(seconds=seconds)
+        return None if row is None else self._take(TaskRecord(**row._asdict()), owner, until)
+
     def get(self, kind: str, key: str) -> TaskRecord | None:
         """The task, while it is there."""
         statement = sa.select(tasks).where(tasks.c.kind == kind, tasks.c.key == key)

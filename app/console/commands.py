@@ -46,7 +46,7 @@ def register(
     as_json: AsJson = False,
 ) -> None:
     """Register labelled scores as a version of a model, made if there is none."""
-    service = _service(url, key, local)
+    service = service_of(url, key, local)
     table = files.frame(scores)
     known = service.send("GET", f"/v1/models/{name}", {}, None)
     names = tuple(known.json()["classes"]) if known.is_success else files.classes(table, label)
@@ -60,7 +60,7 @@ def register(
         path = "/v1/models"
     answer = ask(service, "POST", path, Upload(files.upload_of(body), "application/json")).json()
     version = answer if known.is_success else answer["version"]
-    _tell(version, as_json, show.version)
+    tell(version, as_json, show.version)
 
 
 def estimate(
@@ -80,7 +80,7 @@ def estimate(
     as_json: AsJson = False,
 ) -> None:
     """Estimate the class shares behind a file of rows, and keep the estimate."""
-    service = _service(url, key, local)
+    service = service_of(url, key, local)
     content, kind = files.content(batch), files.kind(batch)
     wanted = None if out is None else files.kind(out)
     address = f"/v1/models/{name}/versions/{version}"
@@ -92,7 +92,7 @@ def estimate(
     if out is not None and wanted is not None:
         upload = Upload(content, kind, wanted)
         out.write_bytes(ask(service, "POST", f"{address}/posteriors", upload, **options).content)
-    _tell(found, as_json, show.estimate)
+    tell(found, as_json, show.estimate)
     if fail_on_shift and found["shift"] is not None and found["shift"]["detected"]:
         raise typer.Exit(SHIFTED)
 
@@ -106,9 +106,9 @@ def history(
     as_json: AsJson = False,
 ) -> None:
     """The estimates that were kept of a model, newest first."""
-    service = _service(url, key, local)
+    service = service_of(url, key, local)
     items = ask(service, "GET", "/v1/estimates", model=name, limit=str(limit)).json()["items"]
-    _tell(items, as_json, show.history)
+    tell(items, as_json, show.history)
 
 
 def compare(
@@ -123,7 +123,7 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Every method on one file of rows, side by side; nothing is kept."""
-    service = _service(url, key, local)
+    service = service_of(url, key, local)
     content, kind = files.content(batch), files.kind(batch)
     if kind == "application/json":
         raise ValueError(f"{batch.name}: a JSON body names its own method; send a table or NPY")
@@ -147,22 +147,26 @@ def compare(
             found[method] = {"reason": str(error)}
     if not any("prevalence" in answer for answer in found.values()):
         raise Refused(found["mle"]["reason"])
-    _tell(found, as_json, show.comparison)
+    tell(found, as_json, show.comparison)
 
 
-def _service(url: str, key: str | None, local: bool) -> Service:
-    if not local:
-        return Remote(url, key)
+def service_of(url: str, key: str | None, local: bool) -> Service:
+    """A running service, or one within this process on the configured database."""
+    return in_place(Settings()) if local else Remote(url, key)
+
+
+def in_place(settings: Settings) -> Local:
+    """The application within this process, its database at this release."""
     from app.main import create_app
 
-    settings = Settings()
     engine = connect(settings.database_url)
     schema.migrate(engine)
     engine.dispose()
     return Local(create_app(settings))
 
 
-def _tell(content: Any, as_json: bool, shown: Any) -> None:
+def tell(content: Any, as_json: bool, shown: Any) -> None:
+    """As JSON, or by ``shown`` to a person."""
     if as_json:
         sys.stdout.write(json.dumps(content, ensure_ascii=False) + "\n")
     else:

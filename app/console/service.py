@@ -1,8 +1,12 @@
 """Where the commands send their requests: a running service, or one within this process."""
 
 import asyncio
+import json
+import ssl
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol
 
 import httpx
@@ -12,10 +16,17 @@ from rich.progress import Progress
 PIECE = 1 << 18
 BARRED = 1 << 20
 """Uploads from here on show a bar, on a terminal."""
+SILENT_SECONDS = 40.0
+"""After which a stream that says nothing is left; the service says something every 15."""
+LATER = (429, 502, 503, 504)
 
 
 class Refused(ValueError):
     """The service says no; the message is its own."""
+
+
+class NotNow(Refused):
+    """The service says no, and might not a little later."""
 
 
 class Unreachable(RuntimeError):
@@ -39,6 +50,9 @@ class Service(Protocol):
     ) -> httpx.Response:
         """The answer; ``Unreachable`` where there is none."""
 
+    def events(self, path: str) -> Iterator[Any]:
+        """The data of server-sent events, for as long as they come."""
+
 
 @dataclass(frozen=True)
 class Remote:
@@ -51,15 +65,29 @@ class Remote:
         self, method: str, path: str, query: Mapping[str, str], upload: Upload | None
     ) -> httpx.Response:
         """Over HTTP."""
-        headers = _headers(upload)
-        if self.key is not None:
-            headers["Authorization"] = f"Bearer {self.key}"
+        headers = {**_headers(upload), **self._opening}
         content = None if upload is None else _watched(upload.content)
         try:
-            with httpx.Client(base_url=self.url, timeout=600) as client:
+            with httpx.Client(base_url=self.url, timeout=600, verify=_trust()) as client:
                 return client.request(method, path, params=query, headers=headers, content=content)
         except httpx.TransportError as error:
             raise Unreachable(f"no answer from {self.url}: {error}") from None
+
+    def events(self, path: str) -> Iterator[Any]:
+        """As they come; ends where they end, and where the connection does."""
+        limits = httpx.Timeout(10, read=SILENT_SECONDS)
+        with (
+            suppress(httpx.TransportError),
+            httpx.Client(base_url=self.url, timeout=limits, verify=_trust()) as client,
+            client.stream("GET", path, headers=self._opening) as answer,
+        ):
+            if answer.headers.get("content-type", "").startswith("text/event-stream"):
+                lines = (line for line in answer.iter_lines() if line.startswith("data: "))
+                yield from (json.loads(line.removeprefix("data: ")) for line in lines)
+
+    @property
+    def _opening(self) -> dict[str, str]:
+        return {} if self.key is None else {"Authorization": f"Bearer {self.key}"}
 
 
 @dataclass(frozen=True)
@@ -84,6 +112,10 @@ class Local:
 
         return asyncio.run(ask())
 
+    def events(self, path: str) -> Iterator[Any]:
+        """None: what is asked within the process is answered at once."""
+        return iter(())
+
 
 def ask(
     service: Service,
@@ -98,7 +130,13 @@ def ask(
     answer = service.send(verb, path, sent, upload)
     if answer.is_success:
         return answer
-    raise Refused(_words(answer))
+    raise (NotNow if answer.status_code in LATER else Refused)(_words(answer))
+
+
+@cache
+def _trust() -> ssl.SSLContext:
+    """Read once: it takes longer than a request."""
+    return httpx.create_ssl_context()
 
 
 def _words(answer: httpx.Response) -> str:

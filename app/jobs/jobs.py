@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from threading import Event
 from typing import Annotated, Any, Literal
 from uuid import uuid4
 
@@ -58,7 +59,12 @@ MOST_FOLLOWERS = 100
     openapi_extra=takes(JobIn),
 )
 def create_job(
-    payload: Body, store: StoreDep, settings: SettingsDep, once: OnceDep, caller: CallerDep
+    request: Request,
+    payload: Body,
+    store: StoreDep,
+    settings: SettingsDep,
+    once: OnceDep,
+    caller: CallerDep,
 ) -> Response:
     """Ask for work on a data set; it goes on behind, whatever becomes of this process."""
     given = parse.envelope(JobIn, payload.json())
@@ -73,7 +79,7 @@ def create_job(
     def work(unit: UnitOfWork) -> tuple[int, Response]:
         model, id, at = unit.models.get(given.model), uuid4().hex, now()
         unit.jobs.add(id, model.id, given.kind, asked, at)
-        unit.tasks.add(JOB, id, {}, at)
+        request.app.state.jobs.queue(unit, id, at)
         shown = _shown(unit.jobs.get(id))
         return model.id, answer(shown, 202, {"Location": f"/v1/jobs/{id}"})
 
@@ -139,18 +145,20 @@ def cancel_job(id: JobId, store: StoreDep, caller: CallerDep, trail: TrailDep) -
     dependencies=[only()],
 )
 def follow_job(id: JobId, request: Request, store: StoreDep, caller: CallerDep) -> Response:
-    """The job whenever it changes, as server-sent events, until it is over."""
+    """The job whenever it changes, as server-sent events, until it is over; ask again if not."""
     with store.read() as unit:
         unit.jobs.get(identity(id, "job"), caller.models)
     followers: set[object] = request.app.state.followers
     if len(followers) >= MOST_FOLLOWERS:
         raise Busy(f"{MOST_FOLLOWERS} jobs are followed already; ask for the job now and then")
     headers = {"Cache-Control": "no-store"}
-    events = _events(store, id, followers)
+    events = _events(store, id, followers, request.app.state.ending)
     return StreamingResponse(events, 200, headers, "text/event-stream")
 
 
-async def _events(store: Store, id: str, followers: set[object]) -> AsyncIterator[str]:
+async def _events(
+    store: Store, id: str, followers: set[object], ending: Event
+) -> AsyncIterator[str]:
     def look() -> JobRecord:
         with store.read() as unit:
             return unit.jobs.get(id)
@@ -158,7 +166,7 @@ async def _events(store: Store, id: str, followers: set[object]) -> AsyncIterato
     mine, told, quiet, spent = object(), "", 0.0, 0.0
     followers.add(mine)
     try:
-        while spent < FOLLOWED_SECONDS:
+        while spent < FOLLOWED_SECONDS and not ending.is_set():
             job = await run_sync(look)
             content = json.dumps(_shown(job).model_dump(mode="json", by_alias=True))
             if content != told:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from app.api.context import now
@@ -54,6 +54,10 @@ class Jobs:
     def lane(self) -> Lane:
         """Its threads, which nothing short waits for."""
         return Lane(JOB, {JOB: self.run}, self.settings.job_slots, LEASE_SECONDS)
+
+    def queue(self, unit: UnitOfWork, id: str, at: datetime) -> None:
+        """Have a new job run, by whoever comes first."""
+        unit.tasks.add(JOB, id, {}, at)
 
     def run(self, task: TaskRecord, lease: Lease) -> None:
         """Run a job to its end, or to where another process goes on."""

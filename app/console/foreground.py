@@ -1,0 +1,118 @@
+"""A job run here, under a lease as any server's: it is in the list, and others can go on with it.
+
+The transaction that adds the job takes it too, so that no server on the same database comes first.
+"""
+
+import signal
+import threading
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from types import FrameType
+from typing import Any
+from uuid import uuid4
+
+from threadpoolctl import threadpool_limits
+
+from app import logs
+from app.api.context import now
+from app.console.following import News, address, over
+from app.console.service import Local, ask
+from app.jobs.running import Jobs
+from app.logs import log
+from app.settings import Settings
+from app.tasks import attempt
+from models_store.errors import Unavailable
+from models_store.jobs import JOB
+from models_store.records import TaskRecord
+from models_store.store import UnitOfWork
+
+LOOK_SECONDS = 0.5
+
+
+@dataclass
+class Foreground:
+    """Stands in for the queue of the application within ``service``: runs what is asked there."""
+
+    service: Local
+    _task: TaskRecord | None = None
+    _owner: str = field(default_factory=lambda: uuid4().hex)
+    _stopped: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def __post_init__(self) -> None:
+        state = self.service.app.state
+        self._jobs = Jobs(state.store, state.settings, state.nulls)
+        self._lane = self._jobs.lane()
+        state.jobs = self
+
+    def queue(self, unit: UnitOfWork, id: str, at: datetime) -> None:
+        """Add the task of a new job, and take it."""
+        self._jobs.queue(unit, id, at)
+        self._task = unit.tasks.take(JOB, id, self._owner, at, self._lane.lease_seconds)
+
+    def start(self, id: str) -> None:
+        """Run the job in a thread; a polite end of the process gives it back."""
+        settings: Settings = self._jobs.settings
+        logs.configure(settings.log_format, "error")
+        threadpool_limits(1)
+        signal.signal(signal.SIGTERM, self._end)
+        self._thread = threading.Thread(target=self._run, args=[id], name="job", daemon=True)
+        self._thread.start()
+
+    def news(self, id: str) -> News:
+        """The job as it goes on."""
+        assert self._thread is not None
+        while True:
+            runs = self._thread.is_alive()
+            job = ask(self.service, "GET", address(id)).json()
+            yield job
+            if over(job):
+                return
+            if not runs:
+                raise ValueError(f"job {id} was interrupted; a server on this database goes on")
+            self._thread.join(LOOK_SECONDS)
+
+    def leave(self) -> None:
+        """Give the job back, for others to go on with."""
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _end(self, number: int, frame: FrameType | None) -> None:
+        self._stopped.set()
+
+    def _run(self, id: str) -> None:
+        while not self._stopped.is_set():
+            try:
+                task = self._task or self._again(id)
+            except Unavailable as error:
+                log.error("database unavailable", reason=str(error))
+                task = None
+            self._task = None
+            if task is not None:
+                attempt(self._jobs.store, self._lane, task, self._stopped)
+            elif self._settled(id):
+                return
+            else:
+                self._stopped.wait(LOOK_SECONDS)
+
+    def _again(self, id: str) -> TaskRecord | None:
+        """The task after an attempt that failed; None while it is not due, or another's."""
+        with self._jobs.store.write() as unit:
+            return unit.tasks.take(JOB, id, self._owner, now(), self._lane.lease_seconds)
+
+    def _settled(self, id: str) -> bool:
+        with self._jobs.store.read() as unit:
+            return unit.tasks.get(JOB, id) is None
+
+
+def settings() -> Settings:
+    """The configuration; without data roots it is the caller's own folder, to read and to write."""
+    found = Settings()
+    if found.data_roots:
+        return found
+    here: dict[str, Any] = {"data_roots": [str(Path.cwd())]}
+    if found.output_root is None:
+        here["output_root"] = str(Path.cwd())
+    return found.model_copy(update=here)
