@@ -97,7 +97,8 @@ def _choice(console: Console) -> str:
     if not (sys.stdin.isatty() and console.is_terminal):
         return "d"
     try:
-        console.print("[b]c[/b]ancel the job, [b]d[/b]etach from it, or go on (Enter)? ", end="")
+        question = "cancel the job (c), detach from it (d), or go on (Enter)? "
+        console.print(question, end="", highlight=False)
         return input().strip().lower()[:1]
     except (KeyboardInterrupt, EOFError):
         console.print()

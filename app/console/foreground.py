@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from app import logs
 from app.api.context import now
-from app.console.following import News, address, over
+from app.console.following import Left, News, address, over
 from app.console.service import Local, ask
 from app.jobs.running import Jobs
 from app.logs import log
@@ -28,6 +28,7 @@ from models_store.records import TaskRecord
 from models_store.store import UnitOfWork
 
 LOOK_SECONDS = 0.5
+LEAVING = "a server on this database goes on with the job"
 
 
 @dataclass
@@ -38,7 +39,7 @@ class Foreground:
     _task: TaskRecord | None = None
     _owner: str = field(default_factory=lambda: uuid4().hex)
     _stopped: threading.Event = field(default_factory=threading.Event)
-    _thread: threading.Thread | None = None
+    _ended: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
         state = self.service.app.state
@@ -57,45 +58,41 @@ class Foreground:
         logs.configure(settings.log_format, "error")
         threadpool_limits(1)
         signal.signal(signal.SIGTERM, self._end)
-        self._thread = threading.Thread(target=self._run, args=[id], name="job", daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._run, args=[id], name="job", daemon=True).start()
 
     def news(self, id: str) -> News:
         """The job as it goes on."""
-        assert self._thread is not None
         while True:
-            runs = self._thread.is_alive()
+            ended = self._ended.is_set()
             job = ask(self.service, "GET", address(id)).json()
             yield job
             if over(job):
                 return
-            if not runs:
-                raise ValueError(f"job {id} was interrupted; a server on this database goes on")
-            self._thread.join(LOOK_SECONDS)
+            if ended:
+                raise Left(f"{LEAVING}; priorshift job follow {id}")
+            # Not a join: one that Ctrl-C interrupts takes the thread for dead from then on.
+            self._ended.wait(LOOK_SECONDS)
 
     def leave(self) -> None:
         """Give the job back, for others to go on with."""
         self._stopped.set()
-        if self._thread is not None:
-            self._thread.join()
+        self._ended.wait()
 
     def _end(self, number: int, frame: FrameType | None) -> None:
         self._stopped.set()
 
     def _run(self, id: str) -> None:
-        while not self._stopped.is_set():
-            try:
-                task = self._task or self._again(id)
-            except Unavailable as error:
-                log.error("database unavailable", reason=str(error))
-                task = None
-            self._task = None
-            if task is not None:
-                attempt(self._jobs.store, self._lane, task, self._stopped)
-            elif self._settled(id):
-                return
-            else:
-                self._stopped.wait(LOOK_SECONDS)
+        try:
+            while not self._stopped.is_set() and not self._settled(id):
+                task, self._task = self._task or self._again(id), None
+                if task is None:
+                    self._stopped.wait(LOOK_SECONDS)
+                else:
+                    attempt(self._jobs.store, self._lane, task, self._stopped)
+        except Unavailable as error:
+            log.error("database unavailable", reason=str(error))
+        finally:
+            self._ended.set()
 
     def _again(self, id: str) -> TaskRecord | None:
         """The task after an attempt that failed; None while it is not due, or another's."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 
-from app.console import asking, files, foreground, show
+from app.console import asking, files, show
 from app.console.commands import (
     SHIFTED,
     URL,
@@ -23,7 +23,6 @@ from app.console.commands import (
     tell,
 )
 from app.console.following import Job, Left, address, follow, news
-from app.console.foreground import Foreground
 from app.console.service import Refused, Service, Upload, ask
 
 WITHOUT = 1
@@ -174,13 +173,15 @@ def cancel_job(
 
 
 def _here(body: Upload, fail_on_shift: bool, as_json: bool) -> None:
+    # It brings all that runs jobs, which takes a while to import.
+    from app.console import foreground
+
     service = in_place(foreground.settings())
-    here = Foreground(service)
+    here = foreground.Foreground(service)
     id = ask(service, "POST", "/v1/jobs", body).json()["id"]
     here.start(id)
-    leaving = "a server on this database goes on with the job"
     try:
-        found = follow(lambda: here.news(id), service, id, leaving)
+        found = follow(lambda: here.news(id), service, id, foreground.LEAVING)
     except Left as left:
         here.leave()
         _left(left)
