@@ -34,9 +34,12 @@ def filled(workspace: Path, sqlite_template: Path) -> Iterator[Filled]:
         yield Filled(str(client.base_url).rstrip("/"), fill(client))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """Debian's Chromium, installed if it is missing."""
+    """Debian's Chromium, installed if it is missing.
+
+    It keeps an event loop running in this thread, in which nobody else could start one.
+    """
     executable = program("chromium", *NAMES)
     with sync_playwright() as playwright:
         # As root its sandbox does not start; what it opens is our own.
