@@ -6,6 +6,8 @@ import re
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 import yaml
 
 from tests.end_to_end.processes import free_port, ready
+from tests.jobs.places import placed
 
 ROOT = Path(__file__).parent.parent
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
@@ -78,8 +81,78 @@ def test_the_image_is_lean_and_unprivileged() -> None:
     assert "--from=build" in final
 
 
+def healthy(check: list[str], process: "subprocess.Popen[bytes]") -> None:
+    """Wait until a health check of the image passes outside one."""
+    assert check[:2] == ["CMD", "python"]
+    command = [sys.executable, *check[2:]]
+    deadline = time.monotonic() + 30
+    while subprocess.run(command, check=False, stderr=subprocess.DEVNULL).returncode != 0:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[str]:
+    """The address of the composition's scheduler, with a worker, outside an image."""
+    scheduler = free_port()
+    processes = []
+    try:
+        for name in ("scheduler", "worker"):
+            service, port = COMPOSE["services"][name], free_port()
+            given = {
+                "dask": str(Path(sys.executable).parent / "dask"),
+                "tcp://scheduler:8786": f"tcp://127.0.0.1:{scheduler}",
+                "8786": str(scheduler),
+                "127.0.0.1:8787": f"127.0.0.1:{port}",
+                "/tmp": str(tmp_path),
+            }
+            words = [*service["entrypoint"], *service["command"]]
+            command = [given.get(word, word) for word in words]
+            quiet = subprocess.DEVNULL
+            processes.append(subprocess.Popen(command, stdout=quiet, stderr=quiet))
+            check = service["healthcheck"]["test"]
+            healthy([word.replace("8787", str(port)) for word in check], processes[-1])
+        yield f"tcp://127.0.0.1:{scheduler}"
+    finally:
+        for process in reversed(processes):
+            process.terminate()
+            process.wait(timeout=30)
+
+
+def test_jobs_run_on_the_cluster_of_the_composition(
+    cluster: str, sqlite_url: str, tmp_path: Path
+) -> None:
+    with placed(sqlite_url, tmp_path, dask_scheduler=cluster) as place:
+        job = place.done(place.job(kind="estimate")["id"])
+        assert (job["state"], job["rows"]) == ("done", 1100)
+
+
 class TestCompose:
     services = COMPOSE["services"]
+    cluster = ("scheduler", "worker")
+
+    @pytest.mark.parametrize("name", cluster)
+    def test_the_cluster_is_a_profile_of_the_same_image(self, name: str) -> None:
+        service = self.services[name]
+        assert service["profiles"] == ["cluster"]
+        assert service["build"] == self.services["app"]["build"]
+        # Whoever reaches them can run code there.
+        assert service["networks"] == ["cluster"]
+        assert "networks" not in self.services["database"]
+        assert service["read_only"]
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+
+    def test_the_workers_see_what_the_app_sees(self) -> None:
+        app, worker = self.services["app"], self.services["worker"]
+        assert worker["deploy"] == {"replicas": 2}
+        assert worker["volumes"] == app["volumes"]
+        (volume,) = app["volumes"]
+        assert volume.endswith(":/scores:ro")
+        settings = app["environment"]
+        assert json.loads(settings["PRIORSHIFT_DATA_ROOTS"]) == ["/scores"]
+        # Without a value it comes from the environment of the composition, or is not set.
+        assert settings["PRIORSHIFT_DASK_SCHEDULER"] is None
 
     def test_the_app_waits_for_the_migration_and_the_database(self) -> None:
         assert self.services["app"]["depends_on"] == {
@@ -106,5 +179,5 @@ class TestCompose:
     @pytest.mark.parametrize("name", ["app", "migration", "database"])
     def test_no_password_is_written_down(self, name: str) -> None:
         for key, value in self.services[name]["environment"].items():
-            if "PASSWORD" in key or "://" in value:
+            if "PASSWORD" in key or "://" in (value or ""):
                 assert "${POSTGRES_PASSWORD:?" in value
