@@ -77,7 +77,7 @@ def jobs(console: Console, items: Sequence[Mapping[str, Any]]) -> None:
         return
     table = Table(box=None, pad_edge=False)
     for name in ("id", "when", "kind", "model", "data set", "state"):
-        table.add_column(name, overflow="fold")
+        table.add_column(name, overflow="fold", no_wrap=name == "id")
     for item in items:
         progress = item["progress"]
         going = item["state"] == "running" and progress is not None
