@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import select
+import shutil
 import signal
 import subprocess
 import time
@@ -30,8 +31,12 @@ from tests.console.test_commands import PRIORSHIFT, run
 from tests.end_to_end.processes import free_port, ready
 from tests.jobs.places import fill, write
 
-MANY = 3000
+MANY = 1000
 """Partitions that take longer than any of these tests looks at them."""
+SOME = 200
+"""Partitions that take long enough for a process to be ended meanwhile."""
+ROWS = 100_000
+"""Of each of them: the same five again and again, which take no room."""
 
 
 @dataclass
@@ -73,13 +78,15 @@ class Service:
             assert time.monotonic() < deadline, job
             time.sleep(0.05)
 
-    def newest(self, count: int) -> str:
-        """The id of the job that is one more than ``count``."""
+    def running(self, output: str) -> str:
+        """The id of the job that writes there, once it runs."""
         deadline = time.monotonic() + 30
-        while len(items := self.jobs()) <= count:
+        while True:
+            for item in self.get("/v1/jobs?state=running")["items"]:
+                if item["asked"].get("output") == output:
+                    return str(item["id"])
             assert time.monotonic() < deadline
-            time.sleep(0.05)
-        return str(items[0]["id"])
+            time.sleep(0.02)
 
     def cancel(self, id: str) -> None:
         httpx.delete(f"{self.url}/v1/jobs/{id}")
@@ -149,10 +156,11 @@ def service(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     labels, posteriors = scores(np.random.default_rng(9), 800, 0.2)
     write(folder / "data" / "labelled.parquet", posteriors, truth=[CLASSES[k] for k in labels])
     write(folder / "data" / "same.parquet", posteriors)
-    write(folder / "data" / "many" / "0.parquet", posteriors[:5])
-    content = (folder / "data" / "many" / "0.parquet").read_bytes()
-    for k in range(1, MANY):
-        (folder / "data" / "many" / f"{k}.parquet").write_bytes(content)
+    for name, count in (("many", MANY), ("some", SOME)):
+        first = folder / "data" / name / "0.parquet"
+        write(first, np.tile(posteriors[:5], (ROWS // 5, 1)))
+        for k in range(1, count):
+            shutil.copyfile(first, first.with_name(f"{k}.parquet"))
     port = free_port()
     made = Service(folder, port, started(folder, port))
     try:
@@ -178,8 +186,40 @@ def background(given: dict[str, str], *words: str) -> "subprocess.Popen[str]":
 
 
 SCORES = ("--dataset", "scores/*.parquet", "--model", "cards@champion")
-LONG = ("run", "adjust", "--dataset", "many/", "--model", "cards", "--target-priors",
-        "legit=0.9,fraud=0.1", "--output")  # fmt: skip
+
+
+def adjust(data: str, output: str) -> list[str]:
+    """Long work: a file for each partition."""
+    return ["run", "adjust", "--dataset", data, "--model", "cards", "--output", output,
+            "--target-priors", "legit=0.9,fraud=0.1"]  # fmt: skip
+
+
+@dataclass
+class Quick:
+    """Commands within this process, which start at once."""
+
+    capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch
+
+    def __call__(self, *words: str) -> tuple[int, str, str]:
+        """Status, and what was printed, without line breaks."""
+        self.capsys.readouterr()
+        self.monkeypatch.setattr("sys.argv", ["priorshift", "job", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        shown = self.capsys.readouterr()
+        code = ended.value.code
+        assert isinstance(code, int)
+        return code, " ".join(shown.out.split()), " ".join(shown.err.split())
+
+
+@pytest.fixture
+def quick(
+    service: Service, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Quick:
+    monkeypatch.setenv("PRIORSHIFT_URL", service.url)
+    monkeypatch.setenv("COLUMNS", "200")
+    return Quick(capsys, monkeypatch)
 
 
 class Terminal:
@@ -221,41 +261,30 @@ class Terminal:
         return self.process.wait(timeout=30)
 
 
-def told(done: "subprocess.CompletedProcess[str]") -> str:
-    return " ".join(done.stderr.split())
-
-
-def shares(estimate: dict[str, Any]) -> dict[str, float]:
-    return {row["class"]: row["estimate"] for row in estimate["prevalence"]}
-
-
 class TestRun:
-    def test_estimates_of_groups(self, service: Service) -> None:
-        found = job(
-            service.given, "run", "estimate", *SCORES, "--group-by", "country", "--fail-on-shift"
-        )
-        assert found.returncode == 3, found.stderr
-        assert ": queued" in found.stderr
-        assert ": done, round" in found.stderr
+    def test_estimates_of_groups(self, service: Service, quick: Quick) -> None:
+        words = ("run", "estimate", *SCORES, "--group-by", "country", "--fail-on-shift")
+        status, out, error = quick(*words)
+        assert status == 3, error
+        assert ": done, round" in error
         made = service.jobs()[0]
         assert made["asked"]["alias"] == "champion"
         for item in made["estimates"]:
             kept = service.get(f"/v1/estimates/{item['estimate']}")
-            (line,) = [
-                x for x in found.stdout.splitlines() if x.startswith(item["group"]["country"])
-            ]
-            assert f"{shares(kept)['legit']:.4f}" in line
-            assert f"{kept['prevalence'][0]['lower']:.4f}" in line
-            assert f"p = {item['holm_p_value']:.2g}" in line
+            first = kept["prevalence"][0]
+            cells = [*item["group"].values(), item["size"], first["class"]]
+            names = ("source", "counted", "estimate", "lower", "upper")
+            cells += [f"{first[name]:.4f}" for name in names]
+            assert " ".join(map(str, [*cells, f"p = {item['holm_p_value']:.2g}"])) in out
 
-    def test_everything_that_can_be_said(self, service: Service) -> None:
-        found = job(
-            service.given, "run", "estimate", "--dataset", "scores/", "--model", "cards@1",
+    def test_everything_that_can_be_said(self, service: Service, quick: Quick) -> None:
+        status, out, error = quick(
+            "run", "estimate", "--dataset", "scores/", "--model", "cards@1",
             "--filter", "country = 'NL'", "--method", "acc-qp", "--on-error", "skip",
             "--column", "legit=legit", "--column", "fraud=fraud", "--json",
         )  # fmt: skip
-        assert found.returncode == 0, found.stderr
-        answer = json.loads(found.stdout)
+        assert status == 0, error
+        answer = json.loads(out)
         assert answer == service.get(f"/v1/jobs/{answer['id']}")
         assert (answer["state"], answer["rows"]) == ("done", 368)
         assert answer["asked"] == {
@@ -274,51 +303,45 @@ class TestRun:
 
 class TestFollow:
     def test_through_a_restart_of_the_service(self, service: Service) -> None:
-        before = len(service.jobs())
-        follower = background(service.given, *LONG, "restarted")
-        id = service.newest(before)
-        service.wait(id, "running", started=True)
-        service.restart()
-        out, error = follower.communicate(timeout=60)
+        with background(service.given, *adjust("some/", "restarted")) as follower:
+            id = service.running("restarted")
+            service.restart()
+            out, error = follower.communicate(timeout=60)
         assert follower.returncode == 0, error
-        assert f"{5 * MANY} rows in {MANY} files in restarted" in out
+        assert f"{ROWS * SOME} rows in {SOME} files in restarted" in out
         assert "nobody answers; waiting" in error
-        assert len(list((service.folder / "out" / "restarted").glob("part-*.parquet"))) == MANY
-        progress = service.get(f"/v1/jobs/{id}")["progress"]
-        assert progress["partitions"] == MANY
+        assert len(list((service.folder / "out" / "restarted").glob("part-*.parquet"))) == SOME
+        assert service.get(f"/v1/jobs/{id}")["progress"]["partitions"] == SOME
 
-    def test_detached_shown_cancelled_and_followed(self, service: Service) -> None:
-        made = job(service.given, *LONG, "detached", "--detach", "--json")
-        assert made.returncode == 0, made.stderr
-        id = json.loads(made.stdout)["id"]
+    def test_detached_shown_cancelled_and_followed(self, service: Service, quick: Quick) -> None:
+        status, out, error = quick(*adjust("many/", "detached"), "--detach", "--json")
+        assert status == 0, error
+        id = json.loads(out)["id"]
         service.wait(id, "running", started=True)
-        shown = job(service.given, "show", id)
-        assert "running" in shown.stdout
-        assert f"/{MANY} partitions, " in shown.stdout
-        cancelled = job(service.given, "cancel", id)
-        assert f"job {id}: cancelling" in cancelled.stdout
-        followed = job(service.given, "follow", id)
-        assert followed.returncode == 1, followed.stdout
-        assert "cancelled" in followed.stdout
-        listed = job(service.given, "list", "--limit", "1")
-        assert [word in listed.stdout for word in (id, "many/", "cancelled")] == [True] * 3
+        shown = quick("show", id)[1]
+        assert f"job {id}: adjust of many/, running round 1, " in shown
+        assert f"/{MANY} partitions, " in shown
+        listed = quick("list", "--limit", "1", "--state", "running")[1]
+        assert f"/{MANY} partitions, " in listed
+        assert quick("cancel", id)[:2] == (0, f"job {id}: cancelling")
+        status, out, error = quick("follow", id)
+        assert (status, out) == (1, f"job {id}: adjust of many/, cancelled")
+        assert error.endswith(f"job {id}: cancelled, round 1")
+        assert "there is nothing to cancel" in quick("cancel", id)[2]
 
     def test_an_interrupt_without_a_terminal_detaches(self, service: Service) -> None:
-        before = len(service.jobs())
-        follower = background(service.given, *LONG, "unasked")
-        id = service.newest(before)
-        service.wait(id, "running", started=True)
-        follower.send_signal(signal.SIGINT)
-        out, error = follower.communicate(timeout=30)
+        with background(service.given, *adjust("many/", "unasked")) as follower:
+            id = service.running("unasked")
+            follower.send_signal(signal.SIGINT)
+            out, error = follower.communicate(timeout=30)
         assert (follower.returncode, out) == (1, "")
         assert error.splitlines()[-1] == f"the job goes on; priorshift job follow {id}"
-        assert service.get(f"/v1/jobs/{id}")["state"] == "running"
         service.cancel(id)
 
 
 class TestInterrupt:
     def test_asks_and_goes_on_or_cancels(self, service: Service) -> None:
-        terminal = Terminal(service.given, *LONG, "asked")
+        terminal = Terminal(service.given, *adjust("many/", "asked"))
         terminal.until(f"/{MANY} partitions")
         terminal.interrupt()
         terminal.until("(Enter)?")
@@ -332,7 +355,7 @@ class TestInterrupt:
         assert service.jobs()[0]["state"] == "cancelled"
 
     def test_twice_detaches(self, service: Service) -> None:
-        terminal = Terminal(service.given, *LONG, "twice")
+        terminal = Terminal(service.given, *adjust("many/", "twice"))
         terminal.until(f"/{MANY} partitions")
         terminal.interrupt()
         terminal.until("(Enter)?")
@@ -347,9 +370,9 @@ class TestInterrupt:
 class TestInPlace:
     def test_says_the_same_and_is_in_the_list(self, service: Service) -> None:
         words = ("run", "estimate", *SCORES)
-        there = background(service.given, *words)
-        here = job(service.in_place, *words, "--local")
-        out, error = there.communicate(timeout=30)
+        with background(service.given, *words) as there:
+            here = job(service.in_place, *words, "--local")
+            out, error = there.communicate(timeout=30)
         assert (here.returncode, there.returncode) == (0, 0), here.stderr + error
         assert here.stdout.splitlines()[1:] == out.splitlines()[1:]
         assert [item["state"] for item in service.jobs()[:2]] == ["done", "done"]
@@ -370,32 +393,27 @@ class TestInPlace:
     def test_what_ends_politely_is_gone_on_with_by_a_server(
         self, service: Service, number: signal.Signals
     ) -> None:
-        output = f"left{number}"
-        before = len(service.jobs())
-        process = background(service.in_place, *LONG, output, "--local")
-        id = service.newest(before)
-        service.wait(id, "running", started=True)
-        assert service.task(id).attempts == 1
-        process.send_signal(number)
-        error = process.communicate(timeout=30)[1]
+        words = adjust("many/", f"left{number}")
+        with background(service.in_place, *words, "--local") as process:
+            id = service.running(f"left{number}")
+            assert service.task(id).attempts == 1
+            process.send_signal(number)
+            error = process.communicate(timeout=30)[1]
         assert process.returncode == 1, error
         assert "a server on this database goes on" in " ".join(error.split())
         service.wait_for_another(id)
         service.cancel(id)
 
     def test_what_is_killed_is_gone_on_with_when_its_lease_runs_out(self, service: Service) -> None:
-        before = len(service.jobs())
-        process = background(service.in_place, *LONG, "killed", "--local")
-        id = service.newest(before)
-        service.wait(id, "running", started=True)
-        owner = service.task(id).owner
-        process.kill()
-        process.communicate(timeout=30)
+        with background(service.in_place, *adjust("some/", "killed"), "--local") as process:
+            id = service.running("killed")
+            owner = service.task(id).owner
+            process.kill()
         left = service.task(id)
         assert (left.owner, left.attempts) == (owner, 1)
         service.run_out(id)
         done = service.wait(id, "done")
-        assert (done["rows"], done["files"]) == (5 * MANY, MANY)
+        assert (done["rows"], done["files"]) == (ROWS * SOME, SOME)
 
 
 MISTAKES = [
@@ -417,26 +435,17 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("words", "message"), MISTAKES)
-def test_mistakes_are_status_2_and_one_line(
-    service: Service,
-    words: list[str],
-    message: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setenv("PRIORSHIFT_URL", service.url)
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setattr("sys.argv", ["priorshift", "job", *words])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    assert message in " ".join(capsys.readouterr().err.split())
+def test_mistakes_are_status_2(quick: Quick, words: list[str], message: str) -> None:
+    status, out, error = quick(*words)
+    assert (status, out) == (2, "")
+    assert message in error
 
 
-def test_a_job_that_fails_is_status_2(service: Service) -> None:
+def test_a_job_that_fails_is_status_2(service: Service, quick: Quick) -> None:
     wrong = scores(np.random.default_rng(3), 50, 0.3)[1]
     wrong[7] = [0.9, 0.3]
     write(service.folder / "data" / "wrong" / "part9.parquet", wrong)
-    found = job(service.given, "run", "estimate", "--dataset", "wrong/", "--model", "cards")
-    assert found.returncode == 2, found.stdout
-    assert "part9.parquet" in told(found)
+    status, out, error = quick("run", "estimate", "--dataset", "wrong/", "--model", "cards")
+    assert (status, out) == (2, "")
+    assert "part9.parquet" in error.rpartition("priorshift:")[2]
+    assert quick("list", "--state", "failed")[1].endswith("wrong/ failed")
