@@ -152,17 +152,17 @@ def compare(
 
 def service_of(url: str, key: str | None, local: bool) -> Service:
     """A running service, or one within this process on the configured database."""
-    return in_place(Settings()) if local else Remote(url, key)
+    return in_place(Settings(), key) if local else Remote(url, key)
 
 
-def in_place(settings: Settings) -> Local:
+def in_place(settings: Settings, key: str | None) -> Local:
     """The application within this process, its database at this release."""
     from app.main import create_app
 
     engine = connect(settings.database_url)
     schema.migrate(engine)
     engine.dispose()
-    return Local(create_app(settings))
+    return Local(create_app(settings), key)
 
 
 def tell(content: Any, as_json: bool, shown: Any) -> None:

@@ -111,7 +111,7 @@ def run(
     )
     body = Upload(files.upload_of(given), "application/json")
     if local:
-        _here(body, fail_on_shift, as_json)
+        _here(body, key, fail_on_shift, as_json)
         return
     service = service_of(url, key, False)
     made = ask(service, "POST", "/v1/jobs", body).json()
@@ -172,11 +172,11 @@ def cancel_job(
     tell(ask(service, "DELETE", address(id)).json(), as_json, show.queued)
 
 
-def _here(body: Upload, fail_on_shift: bool, as_json: bool) -> None:
+def _here(body: Upload, key: str | None, fail_on_shift: bool, as_json: bool) -> None:
     # It brings all that runs jobs, which takes a while to import.
     from app.console import foreground
 
-    service = in_place(foreground.settings())
+    service = in_place(foreground.settings(), key)
     here = foreground.Foreground(service)
     id = ask(service, "POST", "/v1/jobs", body).json()["id"]
     here.start(id)

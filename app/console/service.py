@@ -65,7 +65,7 @@ class Remote:
         self, method: str, path: str, query: Mapping[str, str], upload: Upload | None
     ) -> httpx.Response:
         """Over HTTP."""
-        headers = {**_headers(upload), **self._opening}
+        headers = {**_headers(upload), **_opening(self.key)}
         content = None if upload is None else _watched(upload.content)
         try:
             with httpx.Client(base_url=self.url, timeout=600, verify=_trust()) as client:
@@ -79,22 +79,22 @@ class Remote:
         with (
             suppress(httpx.TransportError),
             httpx.Client(base_url=self.url, timeout=limits, verify=_trust()) as client,
-            client.stream("GET", path, headers=self._opening) as answer,
+            client.stream("GET", path, headers=_opening(self.key)) as answer,
         ):
             if answer.headers.get("content-type", "").startswith("text/event-stream"):
                 lines = (line for line in answer.iter_lines() if line.startswith("data: "))
                 yield from (json.loads(line.removeprefix("data: ")) for line in lines)
 
-    @property
-    def _opening(self) -> dict[str, str]:
-        return {} if self.key is None else {"Authorization": f"Bearer {self.key}"}
-
 
 @dataclass(frozen=True)
 class Local:
-    """The application itself, on the database of the settings, without a server."""
+    """The application itself, on the database of the settings, without a server.
+
+    ``key`` opens it, where the database has keys.
+    """
 
     app: Any
+    key: str | None = None
 
     def send(
         self, method: str, path: str, query: Mapping[str, str], upload: Upload | None
@@ -105,7 +105,7 @@ class Local:
             transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
             async with httpx.AsyncClient(transport=transport, base_url="http://local") as client:
                 content = None if upload is None else upload.content
-                headers = _headers(upload)
+                headers = {**_headers(upload), **_opening(self.key)}
                 return await client.request(
                     method, path, params=query, headers=headers, content=content
                 )
@@ -145,6 +145,10 @@ def _words(answer: httpx.Response) -> str:
         return str(problem["detail"])
     except (ValueError, KeyError, TypeError):
         return f"the service answers {answer.status_code}"
+
+
+def _opening(key: str | None) -> dict[str, str]:
+    return {} if key is None else {"Authorization": f"Bearer {key}"}
 
 
 def _headers(upload: Upload | None) -> dict[str, str]:

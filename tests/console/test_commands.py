@@ -170,3 +170,18 @@ def test_in_place_says_the_same(remote: dict[str, str], place: Path) -> None:
         answers.append(json.loads(found.stdout)["prevalence"])
     assert answers[0] == answers[1]
     assert "both" not in run(given, "history", "both", "--local").stderr
+
+
+def test_in_place_needs_a_key_where_the_database_has_keys(
+    remote: dict[str, str], place: Path
+) -> None:
+    given = {
+        **os.environ,
+        "PRIORSHIFT_DATABASE_URL": f"sqlite:///{place / 'remote.db'}",
+        "PRIORSHIFT_ADMIN_KEY_FILE": str(place / "key"),
+    }
+    refused = run(given, "history", "known", "--local")
+    assert refused.returncode == 2
+    assert "needs a key" in refused.stderr
+    opened = run({**given, "PRIORSHIFT_KEY": "k" * 40}, "history", "known", "--local")
+    assert opened.returncode == 0, opened.stderr

@@ -107,6 +107,30 @@ class TestTaking:
         (second,) = claim(store, "you", LATER)
         assert (first.attempts, second.attempts, second.owner) == (1, 2, "you")
 
+    def test_one_that_is_named_is_taken_like_any(self, store: Store) -> None:
+        add(store, "x")
+        add(store, "y", due=LATER)
+
+        def take(key: str, owner: str, now: datetime) -> TaskRecord | None:
+            with store.write() as unit:
+                return unit.tasks.take("a", key, owner, now, 60)
+
+        first = take("x", "me", NOW)
+        assert first is not None
+        assert (first.key, first.owner, first.attempts) == ("x", "me", 1)
+        assert take("x", "you", NOW + timedelta(seconds=59)) is None
+        assert take("y", "you", NOW) is None
+        assert take("z", "you", NOW) is None
+        second = take("x", "you", LATER)
+        assert second is not None
+        assert (second.owner, second.attempts) == ("you", 2)
+
+    def test_one_that_is_added_and_taken_at_once_is_nobody_elses(self, store: Store) -> None:
+        with store.write() as unit:
+            unit.tasks.add("a", "x", {}, NOW)
+            assert unit.tasks.take("a", "x", "me", NOW, 60) is not None
+        assert claim(store, "you") == []
+
 
 class TestSettling:
     def test_what_is_done_is_gone(self, store: Store) -> None:
