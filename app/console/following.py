@@ -18,6 +18,8 @@ LOOK_SECONDS = 1.0
 PATIENCE_SECONDS = 600.0
 """How long a service may be gone before it is given up."""
 
+LEAVING = "the job goes on; priorshift job follow"
+
 Job = dict[str, Any]
 News = Iterator[Job | None]
 """A job whenever it changes, the last time when it is over; None while nobody answers."""
@@ -66,7 +68,10 @@ def news(service: Service, id: str) -> News:
 
 
 def follow(
-    of: Callable[[], News], service: Service, id: str, leaving: str = "the job goes on"
+    of: Callable[[], News],
+    service: Service,
+    id: str,
+    leaving: str = "the job goes on; priorshift job follow",
 ) -> Job:
     """The job once it is over, shown meanwhile; Ctrl-C asks, ``Left`` if it is to go on alone."""
     console = Console(stderr=True)
@@ -80,7 +85,7 @@ def follow(
         except KeyboardInterrupt:
             choice = _choice(console)
         if choice == "d":
-            raise Left(f"{leaving}; priorshift job follow {id}")
+            raise Left(f"{leaving} {id}")
         if choice == "c":
             cancel(service, id)
 

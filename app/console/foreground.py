@@ -28,7 +28,7 @@ from models_store.records import TaskRecord
 from models_store.store import UnitOfWork
 
 LOOK_SECONDS = 0.5
-LEAVING = "a server on this database goes on with the job"
+LEAVING = "a server on this database goes on with the job, or priorshift job resume"
 
 
 @dataclass
@@ -69,7 +69,7 @@ class Foreground:
             if over(job):
                 return
             if ended:
-                raise Left(f"{LEAVING}; priorshift job follow {id}")
+                raise Left(f"{LEAVING} {id}")
             # Not a join: one that Ctrl-C interrupts takes the thread for dead from then on.
             self._ended.wait(LOOK_SECONDS)
 

@@ -1,9 +1,10 @@
-"""priorshift job run | list | show | follow | cancel.
+"""priorshift job run | list | show | follow | resume | cancel.
 
 Exit status: 0, 2 for something wrong with what was given or in the data, 3 for a detected shift
 with --fail-on-shift, 1 where there is no answer: nobody there, or the job cancelled or left.
 """
 
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated, Any, NoReturn
 
@@ -111,10 +112,10 @@ def run(
     )
     body = Upload(files.upload_of(given), "application/json")
     if local:
-        _here(body, key, fail_on_shift, as_json)
+        _here(key, lambda service: str(_made(service, body)["id"]), fail_on_shift, as_json)
         return
     service = service_of(url, key, False)
-    made = ask(service, "POST", "/v1/jobs", body).json()
+    made = _made(service, body)
     if detach:
         tell(made, as_json, show.queued)
         return
@@ -163,6 +164,14 @@ def follow_job(
     _followed(service_of(url, key, local), id, fail_on_shift, as_json)
 
 
+@job.command("resume")
+def resume_job(
+    id: JobId, fail_on_shift: Stop = False, key: Key = None, as_json: AsJson = False
+) -> None:
+    """Go on here with a job that nobody runs, as job run --local does; wait where somebody does."""
+    _here(key, lambda _: id, fail_on_shift, as_json)
+
+
 @job.command("cancel")
 def cancel_job(
     id: JobId, url: Url = URL, key: Key = None, local: InPlace = False, as_json: AsJson = False
@@ -172,13 +181,16 @@ def cancel_job(
     tell(ask(service, "DELETE", address(id)).json(), as_json, show.queued)
 
 
-def _here(body: Upload, key: str | None, fail_on_shift: bool, as_json: bool) -> None:
+def _here(
+    key: str | None, find: Callable[[Service], str], fail_on_shift: bool, as_json: bool
+) -> None:
+    """Run the job whose id ``find`` asks for."""
     # It brings all that runs jobs, which takes a while to import.
     from app.console import foreground
 
     service = in_place(foreground.settings(), key)
     here = foreground.Foreground(service)
-    id = ask(service, "POST", "/v1/jobs", body).json()["id"]
+    id = find(service)
     here.start(id)
     try:
         found = follow(lambda: here.news(id), service, id, foreground.LEAVING)
@@ -186,6 +198,11 @@ def _here(body: Upload, key: str | None, fail_on_shift: bool, as_json: bool) -> 
         here.leave()
         _left(left)
     _end(service, found, fail_on_shift, as_json)
+
+
+def _made(service: Service, body: Upload) -> dict[str, Any]:
+    made: dict[str, Any] = ask(service, "POST", "/v1/jobs", body).json()
+    return made
 
 
 def _followed(service: Service, id: str, fail_on_shift: bool, as_json: bool) -> None:

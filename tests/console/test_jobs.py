@@ -21,6 +21,7 @@ import pytest
 import sqlalchemy as sa
 
 from app.cli import main
+from models_store import backup as backups
 from models_store.engine import connect
 from models_store.jobs import JOB
 from models_store.records import TaskRecord
@@ -403,6 +404,25 @@ class TestInPlace:
         assert "a server on this database goes on" in " ".join(error.split())
         service.wait_for_another(id)
         service.cancel(id)
+
+    def test_what_was_left_is_gone_on_with_here(self, service: Service, tmp_path: Path) -> None:
+        database = tmp_path / "alone.db"
+        backups.save(service.in_place["PRIORSHIFT_DATABASE_URL"], database, False)
+        alone = {
+            **service.in_place,
+            "PRIORSHIFT_DATABASE_URL": f"sqlite:///{database}",
+            "PRIORSHIFT_OUTPUT_ROOT": str(tmp_path),
+        }
+        with background(alone, *adjust("some/", "resumed"), "--local") as process:
+            while not list(tmp_path.glob("resumed/*.parquet")):
+                assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            error = process.communicate(timeout=30)[1]
+        words = error.split()
+        assert words[-4:-1] == ["priorshift", "job", "resume"]
+        resumed = job(alone, "resume", words[-1])
+        assert resumed.returncode == 0, resumed.stderr
+        assert f"{ROWS * SOME} rows in {SOME} files in resumed" in resumed.stdout
 
     def test_what_is_killed_is_gone_on_with_when_its_lease_runs_out(self, service: Service) -> None:
         with background(service.in_place, *adjust("some/", "killed"), "--local") as process:
