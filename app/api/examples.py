@@ -166,9 +166,6 @@ BODIES: Mapping[tuple[str, str], Examples] = {
             "output": "adjusted/2026-01",
         },
     },
-    ("POST", "/v1/api-keys"): {
-        "For a scorer": {"name": "scorer", "scopes": ["read", "estimate"], "models": ["cards"]}
-    },
     ("POST", "/v1/webhooks"): {
         "Alerts of a model": {
             "url": "https://hooks.example.com/priorshift",
@@ -177,6 +174,10 @@ BODIES: Mapping[tuple[str, str], Examples] = {
         }
     },
     ("PATCH", "/v1/webhooks/{id}"): {"Send nothing for now": {"disabled": True}},
+    # Last: from the first key on, requests need one.
+    ("POST", "/v1/api-keys"): {
+        "For a scorer": {"name": "scorer", "scopes": ["read", "estimate"], "models": ["cards"]}
+    },
 }
 PLACES: Mapping[str, str] = {
     "name": "cards",
