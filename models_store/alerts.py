@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from models_store.errors import NotFound
+from models_store.paging import newest
 from models_store.records import Page
 from models_store.tables import alerts, models, monitors
 
@@ -100,8 +101,7 @@ class Alerts:
         self, which: AlertFilter, before: tuple[datetime, str] | None, limit: int
     ) -> Page[AlertRecord]:
         """Alerts that match, newest first, from the one before ``before``."""
-        moment = alerts.c.opened_at
-        statement = _SELECT.order_by(moment.desc(), alerts.c.id.desc()).limit(limit + 1)
+        statement, moment = _SELECT, alerts.c.opened_at
         if which.monitor is not None:
             statement = statement.where(monitors.c.name == which.monitor)
         if which.state is not None:
@@ -112,14 +112,7 @@ class Alerts:
             statement = statement.where(moment < which.until)
         if which.models is not None:
             statement = statement.where(models.c.name.in_(sorted(which.models)))
-        if before is not None:
-            earlier = sa.and_(moment == before[0], alerts.c.id < before[1])
-            statement = statement.where(sa.or_(moment < before[0], earlier))
-        rows = self._connection.execute(statement).all()
-        items = tuple(_record(row) for row in rows[:limit])
-        if len(rows) <= limit:
-            return Page(items, None)
-        return Page(items, (items[-1].opened_at.isoformat(), items[-1].id))
+        return newest(self._connection, statement, alerts, before, limit, _record, "opened_at")
 
 
 _SELECT = (

@@ -7,6 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from models_store.paging import newest
 from models_store.records import AuditRecord, Page
 from models_store.tables import audit
 
@@ -38,20 +39,14 @@ class Audit:
         self, which: AuditFilter, before: tuple[datetime, int] | None, limit: int
     ) -> Page[AuditRecord]:
         """Entries that match, newest first."""
-        statement = sa.select(audit).order_by(audit.c.at.desc(), audit.c.id.desc())
+        statement = sa.select(audit)
         if which.key_id is not None:
             statement = statement.where(audit.c.key_id == which.key_id)
         if which.since is not None:
             statement = statement.where(audit.c.at >= which.since)
         if which.until is not None:
             statement = statement.where(audit.c.at < which.until)
-        if before is not None:
-            earlier = sa.and_(audit.c.at == before[0], audit.c.id < before[1])
-            statement = statement.where(sa.or_(audit.c.at < before[0], earlier))
-        rows = self._connection.execute(statement.limit(limit + 1)).all()
-        items = tuple(_record(row) for row in rows[:limit])
-        last = (items[-1].at.isoformat(), str(items[-1].id)) if len(rows) > limit else None
-        return Page(items, last)
+        return newest(self._connection, statement, audit, before, limit, _record, "at")
 
 
 def _record(row: sa.Row[Any]) -> AuditRecord:

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from models_store.errors import NotFound
+from models_store.paging import newest
 from models_store.records import EstimateRecord, Page
 from models_store.tables import estimate_segments, estimates, models, versions
 
@@ -84,18 +85,10 @@ class Estimates:
         self, which: Filter, before: tuple[datetime, str] | None, limit: int
     ) -> Page[EstimateRecord]:
         """Estimates that match, newest moment first, from the one before ``before``."""
-        moment = estimates.c.moment
-        statement = _SELECT.order_by(moment.desc(), estimates.c.id.desc()).limit(limit + 1)
+        statement = _SELECT
         for condition in _conditions(which):
             statement = statement.where(condition)
-        if before is not None:
-            earlier = sa.and_(moment == before[0], estimates.c.id < before[1])
-            statement = statement.where(sa.or_(moment < before[0], earlier))
-        rows = self._connection.execute(statement).all()
-        items = tuple(_record(row) for row in rows[:limit])
-        if len(rows) <= limit:
-            return Page(items, None)
-        return Page(items, (items[-1].moment.isoformat(), items[-1].id))
+        return newest(self._connection, statement, estimates, before, limit, _record, "moment")
 
 
 def _conditions(which: Filter) -> list[sa.ColumnElement[bool]]:

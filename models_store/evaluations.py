@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from models_store.errors import NotFound
+from models_store.paging import newest
 from models_store.records import EvaluationRecord, Page
 from models_store.tables import evaluations, models, versions
 
@@ -51,14 +52,13 @@ class Evaluations:
         row = self._connection.execute(statement).one_or_none()
         if row is None or (only is not None and row.model not in only):
             raise NotFound(f"there is no evaluation {evaluation_id}")
-        return EvaluationRecord(row.id, row.created_at, row.content)
+        return _record(row)
 
     def list(
         self, which: EvaluationFilter, before: tuple[datetime, str] | None, limit: int
     ) -> Page[EvaluationRecord]:
         """Evaluations that match, newest first, from the one before ``before``."""
-        moment = evaluations.c.created_at
-        statement = _SELECT.order_by(moment.desc(), evaluations.c.id.desc()).limit(limit + 1)
+        statement = _SELECT
         if which.models is not None:
             statement = statement.where(models.c.name.in_(sorted(which.models)))
         if which.model is not None:
@@ -67,14 +67,7 @@ class Evaluations:
             statement = statement.where(versions.c.number == which.version)
         if which.estimate is not None:
             statement = statement.where(evaluations.c.estimate_id == which.estimate)
-        if before is not None:
-            earlier = sa.and_(moment == before[0], evaluations.c.id < before[1])
-            statement = statement.where(sa.or_(moment < before[0], earlier))
-        rows = self._connection.execute(statement).all()
-        items = tuple(EvaluationRecord(r.id, r.created_at, r.content) for r in rows[:limit])
-        if len(rows) <= limit:
-            return Page(items, None)
-        return Page(items, (items[-1].moment.isoformat(), items[-1].id))
+        return newest(self._connection, statement, evaluations, before, limit, _record)
 
 
 _SELECT = (
@@ -82,3 +75,7 @@ _SELECT = (
     .join_from(evaluations, versions)
     .join(models, models.c.id == versions.c.model_id)
 )
+
+
+def _record(row: sa.Row[Any]) -> EvaluationRecord:
+    return EvaluationRecord(row.id, row.created_at, row.content)

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from models_store.errors import NotFound
+from models_store.paging import newest
 from models_store.records import Page
 from models_store.tables import jobs, models
 
@@ -69,7 +70,7 @@ class Jobs:
         row = self._connection.execute(_SELECT.where(jobs.c.id == id)).one_or_none()
         if row is None or (only is not None and row.model not in only):
             raise NotFound(f"there is no job {id}")
-        return JobRecord(**row._asdict())
+        return _record(row)
 
     def start(self, id: str, now: datetime) -> None:
         """It runs, for the first time or again."""
@@ -127,25 +128,17 @@ class Jobs:
         self, which: JobFilter, before: tuple[datetime, str] | None, limit: int
     ) -> Page[JobRecord]:
         """Jobs that match, newest first, from the one before ``before``."""
-        moment = jobs.c.created_at
-        statement = _SELECT.order_by(moment.desc(), jobs.c.id.desc()).limit(limit + 1)
+        statement = _SELECT
         if which.model is not None:
             statement = statement.where(models.c.name == which.model)
         if which.state is not None:
             statement = statement.where(jobs.c.state == which.state)
         if which.models is not None:
             statement = statement.where(models.c.name.in_(sorted(which.models)))
-        if before is not None:
-            earlier = sa.and_(moment == before[0], jobs.c.id < before[1])
-            statement = statement.where(sa.or_(moment < before[0], earlier))
-        rows = self._connection.execute(statement).all()
-        items = tuple(JobRecord(**row._asdict()) for row in rows[:limit])
-        if len(rows) <= limit:
-            return Page(items, None)
-        return Page(items, (items[-1].created_at.isoformat(), items[-1].id))
+        return newest(self._connection, statement, jobs, before, limit, _record)
 
 
-_SELECT = sa.select(
+_SELECT: sa.Select[Any] = sa.select(
     jobs.c.id,
     models.c.name.label("model"),
     jobs.c.kind,
@@ -157,3 +150,7 @@ _SELECT = sa.select(
     jobs.c.progress,
     jobs.c.result,
 ).join_from(jobs, models)
+
+
+def _record(row: sa.Row[Any]) -> JobRecord:
+    return JobRecord(**row._asdict())

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from models_store.errors import NotFound
+from models_store.paging import newest
 from models_store.records import USE_GRAIN, KeyRecord, Page
 from models_store.tables import api_keys
 
@@ -43,15 +44,7 @@ class Keys:
 
     def list(self, before: tuple[datetime, str] | None, limit: int) -> Page[KeyRecord]:
         """Keys, newest first."""
-        created, key_id = api_keys.c.created_at, api_keys.c.id
-        statement = sa.select(api_keys).order_by(created.desc(), key_id.desc()).limit(limit + 1)
-        if before is not None:
-            earlier = sa.and_(created == before[0], key_id < before[1])
-            statement = statement.where(sa.or_(created < before[0], earlier))
-        rows = self._connection.execute(statement).all()
-        items = tuple(_record(row) for row in rows[:limit])
-        last = (items[-1].created_at.isoformat(), items[-1].id) if len(rows) > limit else None
-        return Page(items, last)
+        return newest(self._connection, sa.select(api_keys), api_keys, before, limit, _record)
 
     def revoke(self, key_id: str, now: datetime) -> None:
         """Let the key open nothing any more; the first revocation's time stays."""

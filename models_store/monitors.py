@@ -92,11 +92,13 @@ class Monitors:
             return
         mine = monitors.update().where(monitors.c.id == monitor.id, monitors.c.takes.is_(None))
         if self._connection.execute(mine.values(takes=takes)).rowcount == 0:
-            found = self.by_id(monitor.id).takes
+            found = self.by_id(monitor.id).takes or ""
             if found != takes:
+                held, sent = found.partition(":")[0], takes.partition(":")[0]
+                other = "outputs of other names" if held == sent else sent
                 raise OtherInput(
-                    f"the windows of {monitor.name} hold {found}, which cannot be joined with "
-                    f"{takes}; make another monitor for them"
+                    f"the windows of {monitor.name} hold {held}, which cannot be joined with "
+                    f"{other}; make another monitor for them"
                 )
 
     def delete(self, name: str) -> None:

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from models_store.errors import NotFound
+from models_store.paging import newest
 from models_store.records import DeliveryRecord, DeliveryStatus, Page, WebhookRecord
 from models_store.tables import deliveries, webhooks
 from models_store.tasks import Tasks
@@ -106,11 +107,7 @@ class Webhooks:
 
     def list(self, before: tuple[datetime, str] | None, limit: int) -> Page[WebhookRecord]:
         """Webhooks, newest first."""
-        statement = _newest(sa.select(webhooks), webhooks, before, limit)
-        rows = self._connection.execute(statement).all()
-        items = tuple(_webhook(row) for row in rows[:limit])
-        last = (items[-1].created_at.isoformat(), items[-1].id) if len(rows) > limit else None
-        return Page(items, last)
+        return newest(self._connection, sa.select(webhooks), webhooks, before, limit, _webhook)
 
     def put(self, record: WebhookRecord) -> None:
         """Replace a webhook, which was locked, by another of its id."""
@@ -141,10 +138,7 @@ class Webhooks:
     ) -> Page[DeliveryRecord]:
         """Deliveries of a webhook, newest first."""
         own = sa.select(deliveries).where(deliveries.c.webhook_id == webhook_id)
-        rows = self._connection.execute(_newest(own, deliveries, before, limit)).all()
-        items = tuple(_delivery(row) for row in rows[:limit])
-        last = (items[-1].created_at.isoformat(), items[-1].id) if len(rows) > limit else None
-        return Page(items, last)
+        return newest(self._connection, own, deliveries, before, limit, _delivery)
 
     def settle(
         self,
@@ -169,18 +163,6 @@ class Webhooks:
         old = sa.select(deliveries.c.id).where(deliveries.c.created_at < moment).limit(most)
         statement = deliveries.delete().where(deliveries.c.id.in_(old))
         return self._connection.execute(statement).rowcount
-
-
-def _newest(
-    statement: sa.Select[Any], table: sa.Table, before: tuple[datetime, str] | None, limit: int
-) -> sa.Select[Any]:
-    """Newest first, from the one before ``before``, and one more than ``limit``."""
-    at, id = table.c.created_at, table.c.id
-    if before is not None:
-        statement = statement.where(
-            sa.or_(at < before[0], sa.and_(at == before[0], id < before[1]))
-        )
-    return statement.order_by(at.desc(), id.desc()).limit(limit + 1)
 
 
 def _values(record: WebhookRecord) -> dict[str, Any]:

@@ -87,7 +87,6 @@ class Closer:
                 unit.monitors.by_id(stream.monitor_id),
                 stream,
                 window,
-                Held.of(unit.windows.rows(window.id)),
                 unit.windows.spans(stream.id, levels.PACED_BY),
                 unit.windows.count(stream.monitor_id),
             )
@@ -114,7 +113,10 @@ class Closer:
 
     def _answer(self, found: Found, spec: Spec) -> Answered:
         record = self._store.version(found.monitor.model, spec.version)
-        evidence = Evidence(record.source, found.held.batch(), self._nulls.of(record))
+        with self._store.read() as unit:
+            # Nobody changes the rows of a sealed window; the stream need not be held for them.
+            pieces = unit.windows.rows(found.window.id)
+        evidence = Evidence(record.source, Held.of(pieces).batch(), self._nulls.of(record))
         outputs = takes_outputs(evidence)
         known = record.source.output_validation_size if outputs else record.source.validation_size
         # Resampled references are for single batches: no number of resamples reaches such levels.

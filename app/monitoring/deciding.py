@@ -11,7 +11,6 @@ from app.api.context import now
 from app.core.prevalence.arrays import Floats
 from app.estimation import Estimate
 from app.monitoring.course import Course, calm
-from app.monitoring.rows import Held
 from app.monitoring.shapes import AlertOut, ShareOut
 from app.monitoring.spec import AlertSpec, moment
 from app.monitoring.testing import Tested
@@ -32,7 +31,6 @@ class Found:
     monitor: MonitorRecord
     stream: StreamRecord
     window: WindowRecord
-    held: Held
     spans: list[tuple[int, int]]
     segments: int
 
