@@ -5,7 +5,6 @@ import hashlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated
 
 from fastapi import Depends, Header, Request
@@ -16,6 +15,7 @@ from app.api.payload import Body, Payload
 from app.api.trail import Trail, TrailDep
 from app.core import budget
 from app.core.errors import InvalidInput
+from app.core.lazy import cached_property
 from models_store.errors import AlreadyAnswered, AlreadyExists
 from models_store.records import Answer
 from models_store.store import Store, UnitOfWork

@@ -1,11 +1,11 @@
 """What a batch says under a source model: everything that several answers need, found once."""
 
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
 from app.core.errors import MethodUnavailable
+from app.core.lazy import cached_property
 from app.core.prevalence.adjust import adjust, gains_from_nothing, log_weights
 from app.core.prevalence.arrays import Floats
 from app.core.prevalence.binned import Bins

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from app.api.nulls import Nulls
+from app.core.lazy import cached_property
 from app.core.warnings import Warning
 from app.datasets.dataset import Resolved, resolve
 from app.datasets.partition import Counts

@@ -21,7 +21,7 @@ class Linear:
 
     def posteriors(self, encoded: Floats) -> Floats:
         """N × C for an encoded N × P table."""
-        scores = encoded @ self.weights.T + self.intercepts
+        scores = np.dot(encoded, self.weights.T) + self.intercepts
         return np.asarray(softmax(scores, axis=1), dtype=np.float64)
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:

@@ -25,7 +25,7 @@ class GaussianBayes:
     def posteriors(self, encoded: Floats) -> Floats:
         """N × C for an encoded N × P table."""
         M = self.means.shape[1]
-        joint = self.log_priors + encoded[:, M:] @ self.log_levels.T
+        joint = self.log_priors + np.dot(encoded[:, M:], self.log_levels.T)
         for k, (mean, variance) in enumerate(zip(self.means, self.variances, strict=True)):
             squares = ((encoded[:, :M] - mean) ** 2 / variance).sum(axis=1)
             joint[:, k] -= 0.5 * (np.log(2 * np.pi * variance).sum() + squares)
@@ -54,7 +54,7 @@ class MultinomialBayes:
 
     def posteriors(self, encoded: Floats) -> Floats:
         """N × C for an encoded N × P table of counts."""
-        joint = encoded @ self.log_chances.T + self.log_priors
+        joint = np.dot(encoded, self.log_chances.T) + self.log_priors
         return np.asarray(softmax(joint, axis=1), dtype=np.float64)
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:

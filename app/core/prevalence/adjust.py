@@ -48,7 +48,7 @@ def adjust(posteriors: Floats, source: Floats, target: Floats) -> tuple[Floats, 
 
 def _adjust(rows: Floats, weights: Floats, target: Floats, out: Floats) -> int:
     """Some of the rows into ``out``; how many of them are impossible."""
-    sums = rows @ weights
+    sums = np.dot(rows, weights)
     np.multiply(rows, weights, out=out)
     if sums.min() > SMALLEST_SUM:
         divide_rows(out, sums, out)

@@ -171,7 +171,7 @@ def averaged(rows: Floats, seed: int, replicates: int = REPLICATES) -> Replicate
     if N * replicates > LARGEST:
         return averaged_limit(RowMean.of(rows), seed, replicates)
     rng = np.random.default_rng(seed)
-    means = [drawn @ rows / N for drawn in _weights(rng, np.ones(N), replicates)]
+    means = [np.dot(drawn, rows) / N for drawn in _weights(rng, np.ones(N), replicates)]
     return Replicates(np.concatenate(means), seed)
 
 
@@ -226,11 +226,11 @@ def _newton(rows: Floats, weights: Floats, p: Floats) -> Floats:
     size = weights.sum(axis=1, keepdims=True)
     shares = np.tile(p, (len(weights), 1))
     for _ in range(NEWTON_STEPS):
-        densities = shares @ rows.T
+        densities = np.dot(shares, rows.T)
         over = weights / densities
-        m = (over @ rows) / size
+        m = np.dot(over, rows) / size
         over /= densities
-        packed = (over @ products) / size
+        packed = np.dot(over, products) / size
         hessians = np.empty((len(weights), classes, classes))
         hessians[:, first, second] = hessians[:, second, first] = packed
         following = _steps(hessians, m, shares)

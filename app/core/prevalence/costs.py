@@ -19,7 +19,7 @@ def least_cost(posteriors: Floats, costs: Floats) -> Codes:
     ``posteriors``: N × C, for the population decided upon; ``costs``: C × C, rows true classes,
     columns decided ones.
     """
-    codes: Codes = np.argmin(posteriors @ costs, axis=1)
+    codes: Codes = np.argmin(np.dot(posteriors, costs), axis=1)
     return codes
 
 

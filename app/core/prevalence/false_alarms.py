@@ -14,7 +14,7 @@ def second_moment(posteriors: Floats, priors: Floats) -> Floats:
     """V of n × C posteriors about C ``priors``, C × C."""
     mean = posteriors.mean(axis=0)
     cross = np.outer(mean, priors)
-    moment: Floats = posteriors.T @ posteriors / len(posteriors) - cross - cross.T
+    moment: Floats = np.dot(posteriors.T, posteriors) / len(posteriors) - cross - cross.T
     moment += np.outer(priors, priors)
     return moment
 

@@ -15,7 +15,7 @@ SMALLEST_FACTOR = 1e-37
 def log_sum(values: Floats, weights: Floats | None = None) -> float:
     """Weighted sum of the logarithms of nonnegative ``values``; minus infinity if one is zero."""
     if weights is not None:
-        return float(weights @ np.log(values))
+        return float(np.dot(weights, np.log(values)))
     if len(values) < FEW or values.min() < SMALLEST_FACTOR:
         return float(np.log(values).sum())
     length = len(values) // FACTORS

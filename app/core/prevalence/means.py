@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from app.core.prevalence.arrays import Floats
 
 
@@ -19,11 +21,11 @@ class RowMean:
         if weights is None:
             mean = rows.mean(axis=0)
             centred = rows - mean
-            return cls(float(len(rows)), mean, centred.T @ centred)
+            return cls(float(len(rows)), mean, np.dot(centred.T, centred))
         size = float(weights.sum())
-        mean = weights @ rows / size
+        mean = np.dot(weights, rows) / size
         centred = rows - mean
-        return cls(size, mean, (centred * weights[:, None]).T @ centred)
+        return cls(size, mean, np.dot((centred * weights[:, None]).T, centred))
 
     @property
     def variances(self) -> Floats:

@@ -1,11 +1,11 @@
 """An attribute's training values, sorted once, with the classes they came with."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.core.lazy import cached_property
 from app.core.prevalence.arrays import Codes, Floats
 
 ON_LATTICE = 1e-3

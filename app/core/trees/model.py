@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.core.errors import InvalidInput
+from app.core.lazy import cached_property
 from app.core.prevalence.adjust import adjust
 from app.core.prevalence.arrays import Codes, Floats, Mask
 from app.core.prevalence.calibration import Calibration

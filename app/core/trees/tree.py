@@ -6,13 +6,13 @@ compared in single precision with thresholds in double, as scikit-learn grows an
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.core import budget
 from app.core.errors import InvalidInput, pointer
+from app.core.lazy import cached_property
 from app.core.prevalence.arrays import Codes, Floats, Mask
 
 Singles = NDArray[np.float32]

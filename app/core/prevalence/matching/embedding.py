@@ -6,10 +6,10 @@ others; so replicates and tests need neither rows nor D × D matrices.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from app.core.lazy import cached_property
 from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.matching.bandwidth import sample
 from app.core.prevalence.matching.random_features import Floats32, FourierMap, Standard
@@ -94,7 +94,7 @@ class Embedded:
             some = rows[:: -(-len(rows) // _most_rows(embedding.map))]
             inside = _along(embedding.axes, embedding.map, embedding.standard.apply(some))
             inside -= inside.mean(axis=0)
-            spread = inside.T @ inside / max(len(some) - 1, 1)
+            spread = np.dot(inside.T, inside) / max(len(some) - 1, 1)
         return cls(mean, len(rows), spread)
 
 
@@ -106,7 +106,7 @@ def _along(axes: Floats, map: FourierMap, rows: Floats) -> Floats:
     """Features of n × d standardised rows along the axes, n × K, a block at a time."""
     single = axes.astype(np.float32)
     parts = [
-        map.apply(rows[start : start + BLOCK_ROWS]) @ single
+        np.dot(map.apply(rows[start : start + BLOCK_ROWS]), single)
         for start in range(0, len(rows), BLOCK_ROWS)
     ]
     return np.concatenate(parts).astype(np.float64)

@@ -34,7 +34,7 @@ class Kernel:
 
 def squared_distances(x: Floats, y: Floats) -> Floats:
     """‖x_i − y_j‖², N × n, never negative."""
-    squares: Floats = (-2.0 * x) @ y.T
+    squares: Floats = np.dot(-2.0 * x, y.T)
     squares += (x**2).sum(axis=1)[:, None]
     squares += (y**2).sum(axis=1)
     return np.maximum(squares, 0.0, out=squares)
@@ -57,7 +57,7 @@ def class_kernels(
     rows, columns = np.empty((len(x), classes)), np.zeros(len(reference))
     for start, block in _blocks(x, len(reference)):
         values = kernel.of(block, reference)
-        rows[start : start + len(block)] = values @ belongs
+        rows[start : start + len(block)] = np.dot(values, belongs)
         columns += values.sum(axis=0)
     return rows, columns / len(x)
 

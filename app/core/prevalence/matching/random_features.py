@@ -71,7 +71,7 @@ class FourierMap:
         """All features of N × d standardised rows at once, N × D; for few rows."""
         features = np.empty((len(rows), self.dimension), np.float32)
         half = len(self.frequencies)
-        angles = rows.astype(np.float32) @ self.frequencies.T
+        angles = np.dot(rows.astype(np.float32), self.frequencies.T)
         np.cos(angles, out=features[:, :half])
         np.sin(angles, out=features[:, half:])
         features *= np.float32(np.sqrt(2.0 / self.dimension))
@@ -82,7 +82,7 @@ class FourierMap:
         total = np.zeros(self.dimension)
         half = len(self.frequencies)
         for block in self._blocks(rows):
-            angles = standard.apply(block).astype(np.float32) @ self.frequencies.T
+            angles = np.dot(standard.apply(block).astype(np.float32), self.frequencies.T)
             # In double precision: the mean must not depend on how the rows are cut into blocks.
             total[:half] += np.cos(angles).sum(axis=0, dtype=np.float64)
             total[half:] += np.sin(angles, out=angles).sum(axis=0, dtype=np.float64)

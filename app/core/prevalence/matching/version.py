@@ -1,12 +1,12 @@
 """What a version keeps to match features with, derived once from its labelled rows."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from app.core.lazy import cached_property
 from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.matching import bandwidth
 from app.core.prevalence.matching.bandwidth import Criterion

@@ -19,12 +19,12 @@ of ln t, and not of the months' evidence against it. The denominator is bounded 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
 
+from app.core.lazy import cached_property
 from app.core.prevalence.arrays import Floats
 from app.core.prevalence.likelihood import Likelihood
 from app.core.prevalence.watching.nulls import Nulls, nulls

@@ -11,12 +11,12 @@ ln (1 + u) ≤ u − (1 − 2ρ/3) u²/2 the row's largest u over the set is ρ 
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 
+from app.core.lazy import cached_property
 from app.core.prevalence.arrays import Floats, row_sums
 from app.core.prevalence.watching.source_set import SourceSet
 

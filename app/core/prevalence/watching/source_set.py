@@ -18,12 +18,12 @@ D^½ (D^-½ E(ggᵀ) D^-½)^½ D^-½. The set keeps to the simplex, and is skewe
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import chdtri, rel_entr
 
+from app.core.lazy import cached_property
 from app.core.prevalence.arrays import Floats
 from app.core.prevalence.covariance import OutputError
 from app.core.prevalence.identifiability import null_directions
