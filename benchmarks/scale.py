@@ -21,14 +21,16 @@ from itertools import pairwise
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
+from typing import Literal
 
 import numpy as np
 import pyarrow.parquet as pq
 from distributed import LocalCluster
 
-from app.core.prevalence.arrays import Codes, Floats
+from app.core.prevalence.arrays import NARROW, Codes, Floats
 from app.core.prevalence.matching.version import Options, ReferenceRows
 from app.core.prevalence.source import Source, SourceModel, ValidationSet, derive
+from app.datasets.reading import BATCH_ROWS
 from app.engines import Engine, Local, Partition, Piece, Watch, estimate_partitions
 from app.engines.cluster import KEPT, MOST_TASKS, TASKS, Cluster
 from app.engines.passes import Derivatives, Pass, Survey, packed, survey
@@ -37,7 +39,7 @@ from app.engines.sums import Group, Read, Sums, Tally
 from app.engines.work import Task, work
 from app.estimation import Estimate, IntervalOptions, PosteriorBatch, Request, estimate
 from benchmarks.report import heading, table
-from benchmarks.scale_data import PIECE, Array, Parquet, draw, model, write
+from benchmarks.scale_data import Array, draw, model, partitions, write
 
 PACKAGES = ("numpy", "scipy", "pyarrow", "distributed")
 FIVE = np.array([0.55, 0.2, 0.15, 0.08, 0.02])
@@ -204,10 +206,10 @@ class Run:
 
 def files(rows: int, where: Path) -> None:
     """Each in a process of its own, whose memory is its own."""
-    parts = write(where, rows, 16, TWO)
-    size = sum(Path(part.path).stat().st_size for part in parts)
+    paths = write(where, rows, 16, TWO)
+    size = sum(path.stat().st_size for path in paths)
     print(f"{rows:.0e} rows of 2 classes, float32, 16 Parquet files, {size / 1e9:.2f} GB\n")
-    read = fastest(reading, parts)
+    read = fastest(reading, paths)
     once = read.seconds[0]
     lines = [line("pyarrow, reading alone", read, once)]
     for name, calibrated, method in (
@@ -215,7 +217,7 @@ def files(rows: int, where: Path) -> None:
         ("mle, calibrated, with test and interval", True, "mle"),
         ("mle, uncalibrated, with test and interval", False, "mle"),
     ):
-        lines.append(line(name, fastest(local, parts, calibrated, method), once))
+        lines.append(line(name, fastest(local, where, calibrated, method), once))
     print("the fastest of five runs, each in a process of its own\n")
     names = ["what", "rounds", "seconds", "per round / reading", "CPU s per round"]
     names += ["resident MB", "share of class 1"]
@@ -248,26 +250,27 @@ def apart(function: object, *arguments: object) -> Run:
         return found
 
 
-def reading(parts: Sequence[Parquet]) -> Run:
+def reading(paths: Sequence[Path]) -> Run:
     """Every record batch, once, and nothing done with it."""
     begun, spent = time.perf_counter(), time.process_time()
-    for part in parts:
-        with pq.ParquetFile(part.path) as file:
-            for _ in file.iter_batches(PIECE):
+    for path in paths:
+        with pq.ParquetFile(path) as file:
+            for _ in file.iter_batches(BATCH_ROWS):
                 pass
     seconds = [time.perf_counter() - begun]
     return Run(seconds, time.process_time() - spent, resident(), [])
 
 
-def local(parts: Sequence[Parquet], calibrated: bool, method: str) -> Run:
-    """An estimate by the engine of one machine."""
+def local(where: Path, calibrated: bool, method: str) -> Run:
+    """An estimate by the engine of one machine; listing the files is in it."""
     ends, spent = [time.perf_counter()], time.process_time()
     request = Request(method, interval=IntervalOptions())
     if method != "mle":
         request = Request(method, interval=IntervalOptions(), shift=None)
+    version = model(2, calibrated)
     outcome = estimate_partitions(
-        model(2, calibrated),
-        parts,
+        version,
+        partitions(where, version.classes),
         request,
         Local(),
         keep=lambda _: ends.append(time.perf_counter()),
@@ -286,8 +289,10 @@ def resident() -> int:
 
 def workers(rows: int, where: Path) -> None:
     """The same files with one worker process and with two."""
-    parts = write(where, rows, 50, FIVE)
-    size = sum(Path(part.path).stat().st_size for part in parts)
+    paths = write(where, rows, 50, FIVE)
+    size = sum(path.stat().st_size for path in paths)
+    version = model(5)
+    parts = partitions(where, version.classes)
     print(f"{rows:.0e} rows of 5 classes, float32, 50 Parquet files, {size / 1e9:.2f} GB\n")
     lines, totals = [], []
     for processes in (1, 2):
@@ -295,7 +300,7 @@ def workers(rows: int, where: Path) -> None:
         with dask(processes, "4GiB") as engine:
             ends[0] = time.perf_counter()
             outcome = estimate_partitions(
-                model(5),
+                version,
                 parts,
                 Request("mle", interval=IntervalOptions()),
                 engine,
@@ -374,7 +379,9 @@ def constants(rows: int) -> None:
     for classes in (2, 5, 20, 100):
         count = rows * 5 // classes
         drawn = draw(np.random.default_rng(0), np.full(classes, 1 / classes), count)[1]
-        part = Array("part", drawn.astype(np.float32))
+        # As files are read.
+        order: Literal["F", "C"] = "F" if classes <= NARROW else "C"
+        part = Array("part", drawn.astype(np.float32, order))
         line = [str(classes)]
         for calibrated in (False, True):
             version = model(classes, calibrated)

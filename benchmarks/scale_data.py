@@ -1,6 +1,6 @@
-"""Data sets for the measurements of scale: Parquet files, arrays, and rows made where they are."""
+"""Data sets for the measurements of scale: Parquet files, and arrays."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,9 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from app.core.prevalence.arrays import Codes, Floats
-from app.core.prevalence.blocks import AnyFloats
+from app.core.prevalence.arrays import AnyFloats, Codes, Floats
 from app.core.prevalence.source import Source, SourceModel, ValidationSet, derive
+from app.datasets.dataset import Asked, resolve
+from app.datasets.partition import FilePartition
+from app.datasets.roots import Roots
 from app.engines import Piece
 
 ROW_GROUP = 1 << 20
@@ -59,62 +61,24 @@ class Array:
                 yield Piece(self.rows[part], self.groups[part], self.names)
 
 
-@dataclass(frozen=True, eq=False)
-class Drawn:
-    """``size`` rows that a worker draws when it reads them: nothing travels."""
-
-    name: str
-    seed: int
-    size: int
-    shares: tuple[float, ...]
-
-    def pieces(self) -> Iterator[Piece]:
-        """The same rows every time."""
-        rng = np.random.default_rng(self.seed)
-        for first in range(0, self.size, PIECE):
-            rows = draw(rng, np.array(self.shares), min(PIECE, self.size - first))[1]
-            yield Piece(rows.astype(np.float32))
-
-
-@dataclass(frozen=True)
-class Parquet:
-    """Some row groups of a file, a column of float32 per class."""
-
-    path: str
-    groups: tuple[int, ...]
-
-    @property
-    def name(self) -> str:
-        """The file and its row groups."""
-        return f"{self.path}[{self.groups[0]}-{self.groups[-1]}]"
-
-    def pieces(self) -> Iterator[Piece]:
-        """Record batches as matrices, checked as rows that are sent are."""
-        with pq.ParquetFile(self.path) as file:
-            for batch in file.iter_batches(PIECE, row_groups=list(self.groups)):
-                rows = np.empty((batch.num_rows, batch.num_columns), np.float32)
-                for k, column in enumerate(batch.columns):
-                    rows[:, k] = column.to_numpy(zero_copy_only=False)
-                off = np.abs(rows @ np.ones(rows.shape[1], np.float32) - 1.0)
-                if not (off.max() <= 1e-3 and rows.min() >= 0.0):
-                    raise ValueError(f"{self.name} holds rows that are no probabilities")
-                yield Piece(rows)
-
-
-def write(folder: Path, rows: int, files: int, shares: Floats) -> list[Parquet]:
-    """Files of drawn rows in single precision, with pyarrow's own settings; a part per file."""
+def write(folder: Path, rows: int, files: int, shares: Floats) -> list[Path]:
+    """Files of drawn rows in single precision, with pyarrow's own settings."""
     folder.mkdir(parents=True, exist_ok=True)
     names = [f"class-{k}" for k in range(len(shares))]
-    parts = []
+    paths = []
     for number, size in enumerate(np.full(files, rows // files)):
         path = folder / f"part-{number:03}.parquet"
-        rng, count = np.random.default_rng(number), 0
+        rng = np.random.default_rng(number)
         schema = pa.schema([(name, pa.float32()) for name in names])
         with pq.ParquetWriter(path, schema) as writer:
             for first in range(0, size, ROW_GROUP):
                 drawn = draw(rng, shares, min(ROW_GROUP, size - first))[1].astype(np.float32)
                 columns = [pa.array(np.ascontiguousarray(g)) for g in drawn.T]
                 writer.write_table(pa.table(columns, schema=schema), row_group_size=ROW_GROUP)
-                count += 1
-        parts.append(Parquet(str(path), tuple(range(count))))
-    return parts
+        paths.append(path)
+    return paths
+
+
+def partitions(folder: Path, classes: Sequence[str]) -> tuple[FilePartition, ...]:
+    """The files of a folder, as the service reads them."""
+    return resolve(Roots.of([str(folder)]), Asked("*.parquet"), classes).partitions

@@ -17,9 +17,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from app.core.errors import InvalidInput
+from app.core.prevalence.arrays import AnyFloats
 from app.datasets import paths, writing
 from app.datasets.arrow import pyarrow
-from app.datasets.columns import AnyFloats
 from app.datasets.dataset import Resolved
 from app.datasets.folders import Segments
 from app.datasets.partition import Counts, FilePartition, Taken

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.core.errors import Faults, InvalidInput
 from app.core.prevalence.arrays import (
+    NARROW,
+    AnyFloats,
     Codes,
     Floats,
     Mask,
@@ -23,7 +24,6 @@ from app.core.prevalence.arrays import (
 )
 from app.datasets.arrow import pyarrow
 
-AnyFloats = NDArray[np.floating[Any]]
 MOST_GROUPS = 1000
 LONGEST_GROUP = 256
 DENSE = 1 << 20
@@ -90,10 +90,10 @@ def groupable(kind: Any) -> bool:
 
 
 def posteriors(batch: Any, names: Sequence[str], wrong: Wrong) -> AnyFloats:
-    """Columns side by side, n × C in rows of memory; missing numbers are told."""
+    """Columns side by side, n × C, few of them in columns of memory; missing numbers are told."""
     columns = [batch.column(name) for name in names]
     kind = np.float32 if single([column.type for column in columns]) else np.float64
-    matrix = np.empty((batch.num_rows, len(names)), kind)
+    matrix = np.empty((batch.num_rows, len(names)), kind, "F" if len(names) <= NARROW else "C")
     for k, (name, column) in enumerate(zip(names, columns, strict=True)):
         if column.null_count:
             empty = np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))

@@ -141,6 +141,14 @@ def named(schema: Any) -> dict[str, Any]:
 
 
 def source(opened: Any) -> Any:
-    """A file as pyarrow reads it."""
+    """A file as pyarrow reads it: by itself, where the system has a name for what is open.
+
+    Otherwise every page goes through a Python object, while all other threads wait.
+    """
     pa = pyarrow()
-    return opened if isinstance(opened, pa.NativeFile) else pa.PythonFile(opened, mode="r")
+    if isinstance(opened, pa.NativeFile):
+        return opened
+    try:
+        return pa.OSFile(f"/dev/fd/{opened.fileno()}")
+    except OSError:
+        return pa.PythonFile(opened, mode="r")

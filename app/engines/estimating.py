@@ -19,6 +19,7 @@ from app.estimation.choice import choose
 
 MOST_GROUPS = 1000
 AVERAGES: frozenset[Method] = frozenset({"pcc", "pacc-qp"})
+LIKELIHOOD: frozenset[Method] = frozenset({"mle"})
 
 
 class DataChanged(EngineError):
@@ -59,7 +60,7 @@ def estimate_partitions(
     found = State.resumed(state, digest(partitions, source))
     rounds = _Rounds(engine, partitions, source, most_groups, waiting, found, keep)
     if found.rounds == 0:
-        rounds.survey()
+        rounds.survey(method in LIKELIHOOD or request.shift is not None)
     if found.read.rows == 0:
         raise InvalidInput.at("/dataset", "holds no rows that could be estimated from")
     open_ = {
@@ -99,7 +100,7 @@ def _evidence(
     source_rows: SourceRows | None,
 ) -> SummedEvidence:
     """Of a group. Which group a rescaled row is in, nobody counts: it is said of the whole."""
-    rows = int(answers.survey.added["census"][0])
+    rows = int(answers.survey.added["rows"][0])
     renormalised = state.read.renormalised if len(state.groups) == 1 else 0
     batch = _batch(model, rows, renormalised)
     return SummedEvidence(model, batch, source_rows, answers=answers, passed=source)
@@ -117,19 +118,20 @@ class _Rounds:
     state: State
     keep: Callable[[Json], None]
 
-    def survey(self) -> None:
-        """The first time."""
+    def survey(self, likelihood: bool) -> None:
+        """The first time; whether the likelihood is going to be asked for."""
         if not self.partitions:
             return
         sampled = -(-SAMPLED // (len(self.source.priors) * len(self.partitions)))
-        asked = survey(self.source)
+        asked = survey(self.source, likelihood)
         tally = self._sum(Task(self.source, asked, self.most_groups, sampled))
         self.state.surveyed(tally, asked)
         self.keep(self.state.to_json())
 
     def another(self, wanted: dict[Group, Pass]) -> None:
         """Once more, for what each group wants."""
-        tally = self._sum(Task(self.source, wanted, self.most_groups))
+        tidy = all(answers.tidy for answers in self.state.groups.values())
+        tally = self._sum(Task(replace(self.source, tidy=tidy), wanted, self.most_groups))
         if tally.rows != self.state.read.rows or tally.answers.keys() != wanted.keys():
             raise DataChanged(
                 f"round {self.state.rounds + 1} read {tally.rows} rows, those before "

@@ -6,15 +6,16 @@ worker knows, so that nothing is lost when they are put together.
 """
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Protocol
 
 import numpy as np
 
-from app.core.prevalence.arrays import Floats
+from app.core.lazy import cached_property
+from app.core.prevalence.arrays import AnyFloats, Floats
 from app.core.prevalence.binned import Bins
-from app.core.prevalence.blocks import AnyFloats
 from app.core.prevalence.calibration import Calibration
+from app.core.prevalence.census import all_of
 from app.core.prevalence.confusion import decision_counts
 from app.core.prevalence.likelihood import Likelihood
 from app.core.prevalence.matching.embedding import Embedded, Embedding
@@ -27,13 +28,18 @@ CURVED = 32
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """What workers must know of the model. ``bins``, ``embedding``: None where nobody asks."""
+    """What workers must know of the model. ``bins``, ``embedding``: None where nobody asks.
+
+    ``tidy``: an earlier round found every row fit for the likelihood as it is. Calibrated rows are
+    so without a look: none of their posteriors is zero.
+    """
 
     priors: Floats
     calibration: Calibration
     bins: Bins | None = None
     embedding: Embedding | None = None
     averages: bool = False
+    tidy: bool = False
 
     def likelihood(self, rows: AnyFloats | list[AnyFloats]) -> Likelihood:
         """Of some rows."""
@@ -50,7 +56,10 @@ class Chunk:
     @cached_property
     def likelihood(self) -> Likelihood:
         """Of these rows."""
-        return self.source.likelihood(self.raw)
+        source = self.source
+        found = source.likelihood(self.rows)
+        calibrated = source.calibration.method != "none" and source.priors.all()
+        return found.counted(all_of(len(self.rows))) if source.tidy or calibrated else found
 
     @cached_property
     def raw(self) -> Floats:
@@ -91,9 +100,22 @@ def unpacked(upper: Floats, classes: int) -> Floats:
     return hessian
 
 
+@dataclass(frozen=True)
+class Counting:
+    """How many rows count in the likelihood, and whether all do: a ``Census`` but for its mass."""
+
+    key = "census"
+
+    def over(self, chunk: Chunk) -> Sums:
+        """Of a chunk."""
+        found = chunk.likelihood.census
+        counts = np.array([found.rows, found.size, found.unsupported])
+        return _sums(census=counts, untidy=np.array([float(not found.tidy)]))
+
+
 @dataclass(frozen=True, eq=False)
 class Derivatives:
-    """ℓ and its derivatives at ``p``, each times the number of rows; the Hessian packed."""
+    """Σ ln d_i at ``p``, and N times the derivatives of ℓ; the Hessian packed."""
 
     p: Floats
     curved: bool
@@ -109,12 +131,12 @@ class Derivatives:
         n = likelihood.size
         if n == 0:
             hessian = {"hessian": packed(np.zeros((C, C)))} if self.curved else {}
-            return _sums(multipliers=np.zeros(C), gain=np.zeros(1), **hessian)
-        gain = np.array([n * likelihood.gain(p)])
+            return _sums(multipliers=np.zeros(C), log_density=np.zeros(1), **hessian)
+        log_density = np.array([n * likelihood.gain(p) + likelihood.census.log_mass])
         if not self.curved:
-            return _sums(multipliers=n * likelihood.multipliers(p), gain=gain)
+            return _sums(multipliers=n * likelihood.multipliers(p), log_density=log_density)
         H, m = likelihood.hessian(p)
-        return _sums(multipliers=n * m, gain=gain, hessian=packed(n * H))
+        return _sums(multipliers=n * m, log_density=log_density, hessian=packed(n * H))
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,18 +184,16 @@ class Total:
 
 
 SURVEY = "survey"
-THINNED, EVERY = 1 << 12, 4
-"""Of pieces of so many rows, every fourth is looked at for whether prior shift explains them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Survey:
     """The first round: everything about the rows that one pass can tell.
 
-    ``start``: a pass that is taken along, that at the source priors.
+    ``passes``: those that the likelihood is certain to ask for, taken along.
     """
 
-    start: Pass
+    passes: tuple[Pass, ...]
 
     @property
     def key(self) -> str:
@@ -181,17 +201,11 @@ class Survey:
         return SURVEY
 
     def over(self, chunk: Chunk) -> Sums:
-        """Of a chunk, with the sums of ``start``."""
-        source, census = chunk.source, chunk.likelihood.census
-        counts = [census.rows, census.size, census.unsupported, census.log_mass]
-        found = self.start.over(chunk).added | {
-            "census": np.array(counts),
-            "untidy": np.array([float(not census.tidy)]),
-            "decisions": decision_counts(chunk.raw),
-        }
-        if source.bins is not None:
-            some = chunk.raw[:: EVERY if len(chunk.raw) > THINNED else 1]
-            found |= {"bins": source.bins.count(some)}
+        """Of a chunk."""
+        source = chunk.source
+        found = _sums(rows=np.array([len(chunk.rows)]), decisions=decision_counts(chunk.rows)).added
+        for asked in self.passes:
+            found |= asked.over(chunk).added
         if source.averages:
             found |= _centred(source.calibration.apply(chunk.raw), source.priors).added
         if source.embedding is not None:
@@ -199,18 +213,24 @@ class Survey:
         return Sums(found, {})
 
 
-def survey(source: Source) -> Survey:
-    """With the pass that the solver, or the test, asks for first."""
+def survey(source: Source, likelihood: bool = True) -> Survey:
+    """With what a solver, or the test, asks first of a ``likelihood``."""
+    # The moments' reading of the rows counts them as well: so it comes first.
+    return Survey((at_source(source), Counting()) if likelihood else ())
+
+
+def at_source(source: Source) -> Total | Derivatives:
+    """The pass at the source priors."""
     nothing = source.likelihood([])
     if len(nothing.known) == 2 == len(source.priors):
-        return Survey(Total(powers_at(nothing, float(source.priors[1]))))
-    return Survey(Derivatives(source.priors, len(source.priors) <= CURVED))
+        return Total(powers_at(nothing, float(source.priors[1])))
+    return Derivatives(source.priors, len(source.priors) <= CURVED)
 
 
 def _centred(rows: Floats, about: Floats) -> Sums:
     """Sums and products of rows about a point."""
     centred = rows - about
-    return _sums(first=centred.sum(axis=0), second=centred.T @ centred)
+    return _sums(first=centred.sum(axis=0), second=np.dot(centred.T, centred))
 
 
 def _embedded(rows: Floats, embedding: Embedding) -> Sums:

@@ -1,10 +1,11 @@
-"""A few rows of a partition, evenly spaced, without knowing beforehand how many there are."""
+"""A few rows of a partition, evenly spaced: to start from, and to tell whether shift fits them."""
 
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from app.core.prevalence.blocks import AnyFloats
+from app.core.prevalence.arrays import AnyFloats, Floats
+from app.core.prevalence.binned import Bins
 from app.engines.sums import Numbers
 
 
@@ -24,18 +25,58 @@ class Sample:
 
     def add(self, rows: AnyFloats) -> None:
         """Some rows more."""
-        first = -self.seen % self.step
-        picked = rows[first :: self.step]
+        picked = self._of(rows)
+        while self.kept + len(picked) > self.most:
+            self.rows = [np.concatenate(self.rows)[::2]] if self.rows else []
+            self.kept = sum(map(len, self.rows))
+            self.step *= 2
+            picked = self._of(rows)
         self.seen += len(rows)
-        if not len(picked):
-            return
-        self.rows.append(picked.copy())
-        self.kept += len(picked)
-        while self.kept > self.most:
-            together = np.concatenate(self.rows)[::2]
-            self.rows, self.kept, self.step = [together], len(together), 2 * self.step
+        if len(picked):
+            self.rows.append(picked.copy())
+            self.kept += len(picked)
+
+    def _of(self, rows: AnyFloats) -> AnyFloats:
+        return rows[-self.seen % self.step :: self.step]
 
     def joined(self, step: int) -> dict[str, Numbers]:
         """Every ``step``-th of the rows, and what each weighs."""
         rows = np.concatenate(self.rows)[::step]
         return {"sample": rows, "weights": np.full(len(rows), self.seen / len(rows))}
+
+
+FEW, EVERY = 1 << 12, 16
+FULL = 1 << 17
+"""Numbers of rows that are looked at together: a look costs the same for few."""
+
+
+@dataclass
+class Looked:
+    """Counts of rows by bin: of each piece every ``EVERY``-th, or ``FEW`` rows if that is more."""
+
+    bins: Bins | None
+    counts: Floats | float = 0.0
+    rows: list[AnyFloats] = field(default_factory=list)
+    numbers: int = 0
+
+    def add(self, rows: AnyFloats) -> None:
+        """Some rows more."""
+        if self.bins is None:
+            return
+        some = rows[:: min(max(len(rows) // FEW, 1), EVERY)].copy()
+        self.rows.append(some)
+        self.numbers += some.size
+        if self.numbers >= FULL:
+            self._look(self.bins)
+
+    def counted(self) -> dict[str, Numbers]:
+        """The counts, if there are bins."""
+        if self.bins is None:
+            return {}
+        self._look(self.bins)
+        return {"bins": np.asarray(self.counts)}
+
+    def _look(self, bins: Bins) -> None:
+        if self.rows:
+            self.counts = self.counts + bins.count_all(np.concatenate(self.rows))
+            self.rows, self.numbers = [], 0

@@ -10,7 +10,7 @@ from app.engines.passes import Pass, Source, Survey
 from app.engines.summed import Answers
 from app.engines.sums import Group, Json, Read, Sums, Tally
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass

@@ -8,26 +8,30 @@ for going on elsewhere or later are the sums.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 
 from app.core.errors import MethodUnavailable
+from app.core.lazy import cached_property
 from app.core.prevalence.arrays import Floats
 from app.core.prevalence.binned import Bins
 from app.core.prevalence.census import Census
 from app.core.prevalence.likelihood import Likelihood
 from app.core.prevalence.matching.embedding import Embedded
 from app.core.prevalence.means import RowMean
+from app.core.prevalence.moments import log_density
 from app.engines.passes import (
     CURVED,
     SURVEY,
     Along,
+    Counting,
     Derivatives,
     Pass,
     Source,
     Survey,
     Total,
+    at_source,
     unpacked,
 )
 from app.engines.sums import SAMPLED, Sums
@@ -57,28 +61,35 @@ class Answers:
         return {name: values.astype(np.float64) for name, values in found.added.items()}
 
     def add(self, wanted: Pass, found: Sums) -> None:
-        """What a round brought; the survey has the answer to another pass with it."""
+        """What a round brought; the survey has the answers to other passes with it."""
         self.sums[wanted.key] = found
         if isinstance(wanted, Survey):
-            self.sums[wanted.start.key] = Sums(found.added, {})
+            self.sums |= {taken.key: Sums(found.added, {}) for taken in wanted.passes}
 
     @property
     def survey(self) -> Sums:
         """The first round's, which there is by the time that anybody asks."""
         return self.sums[SURVEY]
 
+    @property
+    def tidy(self) -> bool:
+        """Whether all rows are known to be fit for the likelihood as they are."""
+        found = self.sums.get(Counting.key)
+        return found is not None and not found.added["untidy"].any()
+
 
 @dataclass(frozen=True, eq=False)
 class SummedLikelihood(Likelihood):
     """The likelihood of rows whose sums are ``answers``."""
 
-    answers: Answers = field(default_factory=Answers)
+    answers: Answers
+    start: Total | Derivatives
 
     @classmethod
     def by(cls, source: Source, answers: Answers) -> "SummedLikelihood":
         """Of the rows that were surveyed."""
         nothing = source.likelihood([])
-        return cls(nothing.blocks, nothing.source, answers)
+        return cls(nothing.blocks, nothing.source, answers, at_source(source))
 
     @property
     def at_hand(self) -> bool:
@@ -92,10 +103,18 @@ class SummedLikelihood(Likelihood):
 
     @cached_property
     def census(self) -> Census:
-        """As surveyed."""
-        added = self.answers.survey.added
-        rows, size, unsupported, log_mass = (float(value) for value in added["census"])
-        return Census(int(rows), size, unsupported, log_mass, not added["untidy"].any())
+        """As counted."""
+        added = self.answers.ask(Counting())
+        rows, size, unsupported = (float(value) for value in added["census"])
+        tidy = not added["untidy"].any()
+        return Census(int(rows), size, unsupported, self._log_mass(size), tidy)
+
+    def _log_mass(self, size: float) -> float:
+        """Σ ln d_i at the source priors, where ℓ is to be zero."""
+        found = self.answers.ask(self.start)
+        if isinstance(self.start, Derivatives):
+            return float(found["log_density"][0])
+        return log_density(self, float(self.source[1]), float(found["total"][0]), size)
 
     def strided(self, step: int) -> Likelihood:
         """What was sent of the rows, whatever the ``step``."""
@@ -126,7 +145,8 @@ class SummedLikelihood(Likelihood):
 
     def gain(self, p: Floats) -> float:
         """ℓ(p)."""
-        return float(self._at(p, self.curved)["gain"][0]) / self._n
+        log_density = float(self._at(p, self.curved)["log_density"][0])
+        return (log_density - self.census.log_mass) / self._n
 
     def gains_along(self, p: Floats, target: Floats, steps: Sequence[float]) -> Floats:
         """ℓ along a line, over ℓ(p)."""

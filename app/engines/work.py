@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from app.core.prevalence.arrays import Codes
-from app.core.prevalence.blocks import BLOCK, AnyFloats
+from app.core.prevalence.arrays import AnyFloats, Codes
+from app.core.prevalence.blocks import BLOCK
 from app.engines.engine import TooManyGroups
 from app.engines.partitions import Partition, Piece
 from app.engines.passes import Chunk, Pass, Source, Survey
-from app.engines.sample import Sample
+from app.engines.sample import Looked, Sample
 from app.engines.sums import Group, Read, Sums, Tally
 
-CHUNK = BLOCK // 4
+CHUNK = BLOCK
 """Numbers of a chunk: its arrays are small enough for malloc to hand out the same ones again."""
 GATHERED = 1 << 21
 """Numbers of grouped pieces that are put together before they are taken apart by group."""
@@ -35,11 +35,11 @@ class Task:
 
 @dataclass
 class _Work:
-    """The sums of a partition in the making."""
+    """The sums of a partition in the making; of a survey, with a few of the rows."""
 
     task: Task
     answers: dict[Group, Sums] = field(default_factory=dict)
-    samples: dict[Group, Sample] = field(default_factory=dict)
+    some: dict[Group, tuple[Sample, Looked]] = field(default_factory=dict)
 
     def add(self, group: Group, rows: AnyFloats) -> None:
         """Some rows of a group."""
@@ -48,29 +48,30 @@ class _Work:
         if asked is None:
             return
         if isinstance(wanted, Survey):
-            self._sample(group, rows)
+            self._keep_some(group, rows)
         length = max(CHUNK // rows.shape[1], 1)
         for first in range(0, len(rows), length):
             chunk = Chunk(rows[first : first + length], self.task.source)
             found, before = asked.over(chunk), self.answers.get(group)
             self.answers[group] = found if before is None else before.merge(found)
 
-    def _sample(self, group: Group, rows: AnyFloats) -> None:
-        if group not in self.samples:
-            if len(self.samples) >= self.task.most_groups:
+    def _keep_some(self, group: Group, rows: AnyFloats) -> None:
+        if group not in self.some:
+            if len(self.some) >= self.task.most_groups:
                 raise TooManyGroups(self.task.most_groups)
-            self.samples[group] = Sample(self.task.sampled)
-        self.samples[group].add(rows)
+            self.some[group] = Sample(self.task.sampled), Looked(self.task.source.bins)
+        for few in self.some[group]:
+            few.add(rows)
 
     def finished(self) -> dict[Group, Sums]:
         """All answers; those of the survey with the sample."""
         if not isinstance(self.task.wanted, Survey):
             return self.answers
-        kept = sum(sample.kept for sample in self.samples.values())
+        kept = sum(sample.kept for sample, _ in self.some.values())
         step = -(-kept // self.task.sampled)
         return {
-            group: Sums(found.added, self.samples[group].joined(step))
-            for group, found in self.answers.items()
+            group: Sums(self.answers[group].added | looked.counted(), sample.joined(step))
+            for group, (sample, looked) in self.some.items()
         }
 
 

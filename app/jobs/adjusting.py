@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from app.api import parse
-from app.core.prevalence.arrays import Floats
+from app.core.prevalence.arrays import AnyFloats, Floats
 from app.datasets.adjusted import Output
-from app.datasets.columns import AnyFloats
 from app.engines import Progress
 from app.estimation import PosteriorBatch, Request, adjust_batch
 from app.jobs.estimating import estimated

@@ -17,9 +17,9 @@ import pytest
 
 from app.core.errors import InvalidInput
 from app.core.prevalence.adjust import adjust
+from app.core.prevalence.arrays import AnyFloats
 from app.datasets import plan
 from app.datasets.adjusted import Output, Written
-from app.datasets.columns import AnyFloats
 from app.datasets.dataset import Asked, Resolved, resolve
 from app.datasets.roots import Roots
 from tests.datasets.test_dataset import CLASSES, matrix, table, write

@@ -1,6 +1,7 @@
 """Data sets as partitions: every format, what is malformed in them, groups, filters, bounds."""
 
 import gzip
+import os
 import pickle
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from app.datasets import plan
 from app.datasets.arrow import ExtraMissing
 from app.datasets.dataset import Asked, Resolved, resolve
 from app.datasets.partition import Counts, FilePiece
+from app.datasets.reading import source
 from app.datasets.roots import Roots
 
 CLASSES = ("legit", "fraud")
@@ -66,7 +68,7 @@ def read(found: Resolved) -> tuple[np.ndarray[Any, Any], list[FilePiece], Counts
     counts = found.skipped
     for piece in pieces:
         counts = counts.plus(piece)
-        assert piece.posteriors.flags.c_contiguous
+        assert piece.posteriors.flags.forc
     rows = [p.posteriors for p in pieces] or [np.empty((0, len(CLASSES)))]
     return np.concatenate(rows), pieces, counts
 
@@ -134,6 +136,33 @@ def test_types_of_posteriors(tmp_path: Path, kind: Any, values: list[Any]) -> No
     )
     got, _, _ = read(resolved(tmp_path, "a.parquet"))
     np.testing.assert_array_equal(got[:, 1], np.array(values, np.float64))
+
+
+def test_files_are_read_without_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = table(1000)
+    write(tmp_path / "a.parquet", rows)
+    partition = resolved(tmp_path, "a.parquet").partitions[0]
+    with partition.opened() as opened, source(opened) as file:
+        assert isinstance(file, pa.OSFile)
+        assert file.read() == (tmp_path / "a.parquet").read_bytes()
+
+    def missing(path: str) -> pa.OSFile:
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(pa, "OSFile", missing)
+    with partition.opened() as opened, source(opened) as file:
+        assert isinstance(file, pa.PythonFile)
+    np.testing.assert_array_equal(next(partition.pieces()).posteriors, matrix(rows))
+
+
+def test_read_files_are_closed(tmp_path: Path) -> None:
+    for name in ("a.parquet", "a.arrow", "a.csv"):
+        write(tmp_path / name, table(1000))
+    read(resolved(tmp_path, "a.*"))
+    before = len(os.listdir("/dev/fd"))
+    for _ in range(3):
+        read(resolved(tmp_path, "a.*"))
+    assert len(os.listdir("/dev/fd")) == before
 
 
 def test_columns_are_mapped_by_class_and_projected(tmp_path: Path) -> None:

@@ -1,11 +1,16 @@
 import json
+from typing import cast
 
 import numpy as np
 import pytest
 
+from app.core.prevalence.binned import Bins
 from app.engines.engine import TooManyGroups
-from app.engines.sample import Sample
+from app.engines.sample import EVERY, FEW, Looked, Sample
 from app.engines.sums import MOST_JOINED, Read, Sums, Tally
+from tests.engines.data import draw, model
+
+BINS = cast(Bins, model(2).bins)
 
 
 def sums(value: float) -> Sums:
@@ -69,3 +74,31 @@ class TestSamples:
         assert most / 2 <= len(found["sample"]) <= most or most > 999
         assert len(set(np.diff(found["sample"][:, 0]))) == 1
         assert found["weights"].sum() == pytest.approx(999)
+
+
+class TestRowsThatAreLookedAt:
+    def test_are_all_of_few(self) -> None:
+        rows = draw(np.random.default_rng(0), np.array([0.7, 0.3]), 3000)[1]
+        looked = Looked(BINS)
+        for piece in np.array_split(rows, 7):
+            looked.add(piece)
+        np.testing.assert_array_equal(looked.counted()["bins"], BINS.count(rows))
+
+    @pytest.mark.parametrize("full", [1000, 1 << 17])
+    def test_are_evenly_spaced_ones_of_many(
+        self, full: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("app.engines.sample.FULL", full)
+        rows = draw(np.random.default_rng(0), np.array([0.7, 0.3]), 40 * EVERY * FEW // 32)[1]
+        looked = Looked(BINS)
+        pieces = [rows[: EVERY * FEW], rows[EVERY * FEW :]]
+        for piece in pieces:
+            looked.add(piece)
+        few = len(pieces[1]) // FEW
+        expected = BINS.count_all(pieces[0][::EVERY]) + BINS.count_all(pieces[1][::few])
+        np.testing.assert_array_equal(looked.counted()["bins"], expected)
+
+    def test_are_none_without_bins(self) -> None:
+        looked = Looked(None)
+        looked.add(np.ones((5, 2)))
+        assert looked.counted() == {}

@@ -1,6 +1,11 @@
-"""Array types, and the one check that every matrix of probabilities passes."""
+"""Array types, and the one check that every matrix of probabilities passes.
+
+Products over the rows of a batch are written ``np.dot``, here and elsewhere: it lets other threads
+run meanwhile, which the operator ``@`` does not.
+"""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +14,7 @@ from app.core import budget
 from app.core.errors import Fault, InvalidInput
 
 Floats = NDArray[np.float64]
+AnyFloats = NDArray[np.floating[Any]]
 Codes = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
@@ -45,7 +51,7 @@ def probability_rows(values: Floats, pointer: str, owned: bool = False) -> Rows:
     if values.shape[0] == 0:
         raise InvalidInput.at(pointer, "holds no rows; send at least one")
     rows, classes = values.shape
-    ones, length = np.ones(classes), max(PIECE // classes, 1)
+    length = max(PIECE // classes, 1)
     room = np.empty(min(rows, length))
     rounding = ROUNDING_SINGLE if values.dtype == np.float32 else ROUNDING
     rescaled: Floats | None = None
@@ -55,7 +61,7 @@ def probability_rows(values: Floats, pointer: str, owned: bool = False) -> Rows:
         part = slice(start, start + length)
         block = values[part]
         with np.errstate(invalid="ignore", over="ignore"):
-            sums = np.matmul(block, ones, out=room[: len(block)])
+            sums = _sums_into(block, room[: len(block)])
             # Both are NaN if one of the sums is.
             worst = max(sums.max() - 1.0, 1.0 - sums.min())
         if not (worst <= TOLERATED and block.min() >= 0.0):
@@ -67,6 +73,16 @@ def probability_rows(values: Floats, pointer: str, owned: bool = False) -> Rows:
             if worst > SILENT:
                 renormalised += int(np.count_nonzero(np.abs(sums - 1.0) > SILENT))
     return Rows(values if rescaled is None else rescaled, renormalised)
+
+
+def _sums_into(rows: Floats, out: Floats) -> Floats:
+    """Sum of each row in double precision; single precision would be cast twice by a product."""
+    if rows.dtype == np.float64 or not 2 <= rows.shape[1] <= NARROW:
+        return np.matmul(rows, np.ones(rows.shape[1]), out=out)
+    np.add(rows[:, 0], rows[:, 1], out=out, dtype=np.float64)
+    for column in rows.T[2:]:
+        out += column
+    return out
 
 
 def refused_rows(values: Floats) -> Codes:
@@ -85,7 +101,7 @@ def _faults(values: Floats, pointer: str) -> InvalidInput:
 
 def row_sums(rows: Floats) -> Floats:
     """Sum of each row, n values; a product, since a loop over few numbers is slow."""
-    sums: Floats = rows @ np.ones(rows.shape[1])
+    sums: Floats = np.dot(rows, np.ones(rows.shape[1]))
     return sums
 
 
@@ -99,14 +115,14 @@ def row_maxima(rows: Floats) -> Floats:
     return largest
 
 
-def row_argmax(rows: Floats) -> Codes:
+def row_argmax(rows: AnyFloats) -> Codes:
     """Where the largest number of each row is, the first of equal ones; n codes."""
     if rows.shape[1] > NARROW:
         return np.asarray(np.argmax(rows, axis=1))
     codes, largest = np.zeros(len(rows), np.intp), rows[:, 0].copy()
     for k, column in enumerate(rows.T[1:], 1):
-        higher = column > largest
-        codes[higher] = k
+        # Masks are slow where no branch predictor can guess them.
+        np.maximum(codes, (column > largest).astype(np.intp) * k, out=codes)
         np.maximum(largest, column, out=largest)
     return codes
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.core.prevalence.arrays import Codes, Floats, row_argmax, row_maxima
+from app.core.prevalence.arrays import AnyFloats, Codes, Floats, row_argmax, row_maxima
 from app.core.prevalence.matching.fit import REPLICATES, Fit
 from app.core.prevalence.matching.many import least_squares_many
 
@@ -57,11 +57,20 @@ class Bins:
         joint = np.bincount(labels * width + cells, minlength=classes * width)
         return cls(edges, joint.reshape(classes, width).astype(np.float64))
 
-    def count(self, posteriors: Floats) -> Floats:
+    def count(self, posteriors: AnyFloats) -> Floats:
         """Counts of the rows of a batch by bin; of evenly spaced rows beyond ``MOST_ROWS``."""
-        some = posteriors[:: -(-len(posteriors) // MOST_ROWS) or 1]
-        cells = _cells(row_argmax(some), row_maxima(some), self.edges)
-        return np.bincount(cells, minlength=self.counts.shape[1]).astype(np.float64)
+        return self.count_all(posteriors[:: -(-len(posteriors) // MOST_ROWS) or 1])
+
+    def count_all(self, posteriors: AnyFloats) -> Floats:
+        """Counts of all the rows."""
+        rows = posteriors.astype(np.float64, copy=False)
+        decided, highest = row_argmax(rows), row_maxima(rows)
+        above = np.zeros((len(self.edges), self.edges.shape[1] + 2))
+        for k, edges in enumerate(self.edges):
+            those = decided == k
+            higher = (np.count_nonzero(those & (highest > edge)) for edge in edges)
+            above[k, :-1] = np.count_nonzero(those), *higher
+        return np.asarray(-np.diff(above, axis=1)).ravel()
 
     def thinned(self, counts: Floats) -> Floats:
         """Of more rows than are looked at, the counts of so many, taken without replacement."""

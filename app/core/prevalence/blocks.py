@@ -7,17 +7,14 @@ calibrated and freed of useless rows and columns on its way; nothing else is eve
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.core import budget
-from app.core.prevalence.arrays import Codes, Floats, row_sums
+from app.core.lazy import cached_property
+from app.core.prevalence.arrays import AnyFloats, Codes, Floats, row_sums
 from app.core.prevalence.calibration import Calibration
 
-AnyFloats = NDArray[np.floating[Any]]
 Block = tuple[Floats, Floats | None]
 """n × K rows, and their n weights (None: all one)."""
 
@@ -108,9 +105,10 @@ class Blocks:
 
     def _fresh(self) -> Iterator[Block]:
         for rows, weights in self._chunks():
-            classes = rows.shape[1]
-            length = min(max(BLOCK // classes, 1), len(rows))
-            buffer = None if rows.dtype == np.float64 else np.empty((length, classes))
+            length = max(BLOCK // rows.shape[1], 1)
+            buffer = None
+            if rows.dtype != np.float64 and self.calibration is None:
+                buffer = np.empty_like(rows[:length], np.float64)
             for start in range(0, len(rows), length):
                 budget.check()
                 stop = start + length
@@ -126,13 +124,13 @@ class Blocks:
         buffer: Floats | None = None,
     ) -> Block:
         block: Floats
-        if buffer is None:
+        if self.calibration is not None:
+            block = self.calibration.powers(rows)
+        elif buffer is None:
             block = rows.astype(np.float64, copy=False)
         else:
             block = buffer[: len(rows)]
             np.copyto(block, rows)
-        if self.calibration is not None:
-            block = self.calibration.powers(block)
         if labels is not None:
             block = with_labels(block, labels)
         if self.columns is not None:

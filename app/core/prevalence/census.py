@@ -14,6 +14,8 @@ from app.core.prevalence.logs import log_sum
 
 SAFE_MASS = 1e-100
 """Rows with less mass than this on the known classes are rescaled before 1/d is taken."""
+FEW = 100
+"""Masses that mostly tell what the others are like."""
 ROUNDING = 1e-12
 """The root of the summed squares of what rounding makes of masses of one, at most."""
 
@@ -34,6 +36,11 @@ class Census:
     tidy: bool
 
 
+def all_of(rows: int) -> Census:
+    """Of tidy rows that all count once; their masses, nobody asked for."""
+    return Census(rows, float(rows), 0.0, 0.0, tidy=True)
+
+
 @dataclass
 class Count:
     """A census in the making; a row's mass is its product with ``factors`` (K values)."""
@@ -50,7 +57,7 @@ class Count:
         work = np.empty(0)
         for block, weights in blocks:
             work = work if len(block) <= len(work) else np.empty(len(block))
-            mass = np.matmul(block, self.factors, out=work[: len(block)])
+            mass = np.dot(block, self.factors, out=work[: len(block)])
             self._add(mass, weights)
             if self.tidy:
                 yield block, weights
@@ -60,7 +67,9 @@ class Count:
         log_mass = self.log_mass
         if not self.tidy:
             tidied = blocks.tidied()
-            log_mass = sum(log_sum(block @ self.factors, weights) for block, weights in tidied)
+            log_mass = sum(
+                log_sum(np.dot(block, self.factors), weights) for block, weights in tidied
+            )
         return Census(self.rows, self.size, self.total - self.size, log_mass, self.tidy)
 
     def _add(self, mass: Floats, weights: Floats | None) -> None:
@@ -85,5 +94,7 @@ def _weight(mass: Floats, weights: Floats | None) -> float:
 
 def _normalised(mass: Floats) -> bool:
     """Whether no mass differs from one by more than rounding; their logarithms then vanish."""
+    if np.abs(mass[:FEW] - 1.0).max(initial=0.0) > ROUNDING:
+        return False
     excess = mass - 1.0
-    return bool(excess @ excess <= ROUNDING**2)
+    return bool(np.dot(excess, excess) <= ROUNDING**2)

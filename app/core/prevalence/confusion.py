@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.core.prevalence import simplex
-from app.core.prevalence.arrays import Codes, Floats, row_argmax
+from app.core.prevalence.arrays import AnyFloats, Codes, Floats, row_argmax
 from app.core.prevalence.simplex import Factors, Status
 
 NOTHING = 1e-9
@@ -62,12 +62,12 @@ class Inversion:
         return self.raw is not None and not np.allclose(self.raw, self.prevalence, 0, 1e-12)
 
 
-def decisions(posteriors: Floats) -> Codes:
+def decisions(posteriors: AnyFloats) -> Codes:
     """Position of the largest posterior of each row, the first on ties; N codes."""
     return row_argmax(posteriors)
 
 
-def decision_counts(posteriors: Floats) -> Floats:
+def decision_counts(posteriors: AnyFloats) -> Floats:
     """How many decisions fall on each class, C values."""
     if posteriors.shape[1] == 2:
         second = float(np.count_nonzero(posteriors[:, 1] > posteriors[:, 0]))

@@ -23,7 +23,7 @@ from app.core.prevalence.arrays import (
     multiply_columns,
     row_sums,
 )
-from app.core.prevalence.calibration import Calibration, Scaling, log_scores
+from app.core.prevalence.calibration import Calibration, Scaling, at_least, log_scores
 from app.core.prevalence.confusion import ConfusionMatrix
 from app.core.prevalence.likelihood import Likelihood
 
@@ -235,18 +235,37 @@ def _scale_effect(likelihood: Likelihood, p: Floats, scale: float, bias: Floats)
 def _scale_sums(likelihood: Likelihood, x: Floats, shift: Floats) -> Floats:
     """Σ_i q_ik (z_ik − mean_i), K values."""
     total = np.zeros(len(x))
+    if len(x) == 2:
+        between = sum(_between(block, w, x, shift) for block, w in likelihood.informative)
+        return np.array([-between, between])
     for block, weights in likelihood.informative:
         adjusted = multiply_columns(block, x)
         divide_rows(adjusted, row_sums(adjusted), adjusted)
-        scores = np.maximum(block, TINY)
-        np.log(scores, out=scores)
+        scores = log_scores(block, TINY)
         add_columns(scores, shift)
         # Σ_i q_ik (z_ik − mean_i), without a difference for each entry.
         scores *= adjusted
         mean = row_sums(scores)
-        ones = np.ones(len(block)) if weights is None else weights
-        total += ones @ scores - (ones * mean) @ adjusted
+        if weights is None:
+            total += scores.sum(axis=0) - np.dot(mean, adjusted)
+        else:
+            total += np.dot(weights, scores) - np.dot(weights * mean, adjusted)
     return total
+
+
+def _between(block: Floats, weights: Floats | None, x: Floats, shift: Floats) -> float:
+    """Σ_i q_i0 q_i1 (z_i1 − z_i0), which is what the sums of two classes come to."""
+    first, second = at_least(block, TINY).T
+    apart = second / first
+    np.log(apart, out=apart)
+    apart += shift[1] - shift[0]
+    density = np.dot(block, x)
+    both = block[:, 0] * block[:, 1]
+    both /= density
+    both /= density
+    if weights is not None:
+        both *= weights
+    return float(x[0] * x[1] * np.dot(both, apart))
 
 
 def _scale_effects(likelihood: Likelihood, p: Floats, calibration: Scaling) -> Floats:
@@ -271,6 +290,6 @@ def _scale_products(likelihood: Likelihood, x: Floats, floor: float) -> Floats:
         scores *= adjusted
         if weights is not None:
             scores *= weights[:, None]
-        total -= adjusted.T @ scores
+        total -= np.dot(adjusted.T, scores)
         total[np.diag_indices(len(x))] += scores.sum(axis=0)
     return total

@@ -11,13 +11,13 @@ row's scale cancels from all derivatives.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
 
-from app.core.prevalence.arrays import Codes, Floats, multiply_rows
-from app.core.prevalence.blocks import AnyFloats, Block, Blocks
+from app.core.lazy import cached_property
+from app.core.prevalence.arrays import AnyFloats, Codes, Floats, multiply_rows
+from app.core.prevalence.blocks import Block, Blocks
 from app.core.prevalence.calibration import Calibration
 from app.core.prevalence.census import Census, Count
 from app.core.prevalence.logs import log_sum
@@ -90,6 +90,12 @@ class Likelihood:
             return Likelihood(replace(self.blocks, columns=columns), source)
         other = Likelihood(self.blocks, source)
         vars(other).update({k: v for k, v in vars(self).items() if k in SHARED})
+        return other
+
+    def counted(self, census: Census) -> "Likelihood":
+        """The same rows, of which somebody has taken the census."""
+        other = Likelihood(self.blocks, self.source)
+        vars(other)["census"] = census
         return other
 
     def strided(self, step: int) -> "Likelihood":
@@ -179,9 +185,9 @@ class Likelihood:
         x, total = self._inside(p), np.zeros(len(self.known))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             for block, weights in self.informative:
-                density = block @ x
+                density = np.dot(block, x)
                 share = np.divide(1.0 if weights is None else weights, density, out=density)
-                total += share @ block
+                total += np.dot(share, block)
         return self._outside(total)
 
     def hessian(self, p: Floats) -> tuple[Floats, Floats]:
@@ -192,10 +198,10 @@ class Likelihood:
         x, total = self._inside(p), np.zeros((len(self.known), len(self.known)))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             for block, weights in self.informative:
-                density = block @ x
+                density = np.dot(block, x)
                 root = 1.0 if weights is None else np.sqrt(weights)
                 scaled = multiply_rows(block, np.divide(root, density, out=density))
-                total += scaled.T @ scaled
+                total += np.dot(scaled.T, scaled)
             hessian = self._outside_square(total)
             return hessian, hessian @ p
 
@@ -204,7 +210,7 @@ class Likelihood:
         x, total = self._inside(p), 0.0
         with np.errstate(divide="ignore"):
             for block, weights in self.informative:
-                total += log_sum(block @ x, weights)
+                total += log_sum(np.dot(block, x), weights)
         return (total - self.census.log_mass) / self.size
 
     def gains_along(self, p: Floats, target: Floats, steps: Sequence[float]) -> Floats:
@@ -217,11 +223,11 @@ class Likelihood:
         total = np.zeros(len(steps))
         with np.errstate(divide="ignore"):
             for block, weights in self.informative:
-                slope = block @ change
-                slope /= block @ x
+                slope = np.dot(block, change)
+                slope /= np.dot(block, x)
                 for i, t in enumerate(steps):
                     logs = np.log1p(np.maximum(t * slope, -1.0))
-                    total[i] += logs.sum() if weights is None else weights @ logs
+                    total[i] += logs.sum() if weights is None else np.dot(weights, logs)
         return total / self.size
 
     @cached_property

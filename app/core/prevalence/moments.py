@@ -105,11 +105,17 @@ class Moments:
 def moments(likelihood: Likelihood, theta: float) -> Moments:
     """One pass over a batch with two known classes; all zero where no row says anything."""
     totals = likelihood.total(powers_at(likelihood, theta))
-    weight, own = (1.0 - theta if theta <= 0.5 else -theta), float(likelihood.ratio[_column(theta)])
-    size = likelihood.size or 1.0
-    S = tuple(float(total) / size / weight ** (k + 1) for k, total in enumerate(totals[1:]))
-    gain = (float(totals[0]) - likelihood.census.log_mass) / size + math.log(own)
-    return Moments(theta, gain, S)
+    weight, size = (1.0 - theta if theta <= 0.5 else -theta), likelihood.size
+    S = tuple(
+        float(total) / (size or 1.0) / weight ** (k + 1) for k, total in enumerate(totals[1:])
+    )
+    whole = log_density(likelihood, theta, float(totals[0]), size)
+    return Moments(theta, (whole - likelihood.census.log_mass) / (size or 1.0), S)
+
+
+def log_density(likelihood: Likelihood, theta: float, total: float, size: float) -> float:
+    """Σ ln d_i of the ``size`` rows, of the ``total`` that ``power_sums`` finds at θ."""
+    return total + size * math.log(float(likelihood.ratio[_column(theta)]))
 
 
 def powers_at(likelihood: Likelihood, theta: float) -> "partial[Floats]":
@@ -136,13 +142,13 @@ def _totals(blocks: Iterable[Block], x: Floats, column: int) -> list[float]:
         if len(block) > work.shape[1]:
             work = np.empty((4, len(block)))
         density, v, square, cube = powers = work[:, : len(block)]
-        np.matmul(block, x, out=density)
+        np.dot(block, x, out=density)
         np.divide(block[:, column], density, out=v)
         v -= 1.0
         np.multiply(v, v, out=square)
         np.multiply(square, v, out=cube)
-        _, one, two, three = powers if weights is None else powers * weights
-        products = one @ v, one @ square, two @ square, two @ cube, three @ cube
-        sums = log_sum(density, weights), one.sum(), *products
+        weighted = powers[1:] if weights is None else powers[1:] * weights
+        up_to_four, others = np.dot(weighted, v), np.dot(weighted[1:], cube)
+        sums = log_sum(density, weights), weighted[0].sum(), *up_to_four, *others
         totals = [total + float(more) for total, more in zip(totals, sums, strict=True)]
     return totals

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from app.core.prevalence.arrays import Floats
-from app.core.prevalence.blocks import AnyFloats, Blocks
+from app.core.prevalence.arrays import AnyFloats, Floats
+from app.core.prevalence.blocks import Blocks
 from app.core.prevalence.calibration import Calibration, OneVersusRest, Scaling
 from app.core.prevalence.likelihood import Likelihood
 from app.core.prevalence.mle import MleResult, mle

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -134,15 +136,25 @@ def test_identity_returns_the_rows_themselves() -> None:
     assert Scaling.identity(2).apply(rows) is rows
 
 
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.float16])
+@pytest.mark.parametrize("floor", [1e-200, 1e-5])
+@pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.parametrize("scale", [-3.0, 0.0, 0.4, 1.7, 600.0])
-def test_powers_are_the_calibrated_rows_but_for_bias_and_row_scale(scale: float) -> None:
-    rows = np.random.default_rng(3).dirichlet(np.ones(4), 50)
-    rows[0] = [1.0, 0.0, 0.0, 0.0]
-    calibration = Scaling("bcts", np.full(4, scale), np.array([0.3, -0.1, -0.5, 0.3]), 1e-200)
+@pytest.mark.parametrize("apart", [0.0, 0.3])
+def test_powers_are_the_calibrated_rows_but_for_bias_and_row_scale(
+    scale: float, apart: float, classes: int, floor: float, kind: type[np.floating[Any]]
+) -> None:
+    rows = np.random.default_rng(3).dirichlet(np.ones(classes), 50).astype(kind)
+    rows[0] = np.eye(classes)[0]
+    bias = np.array([0.3, -0.1, -0.5, 0.3])[:classes]
+    scales = np.full(classes, scale) + apart * np.arange(classes)
+    calibration = Scaling("bcts", scales, bias, floor)
     powers = calibration.powers(rows) * np.exp(calibration.bias)
+    assert powers.dtype == np.float64
     assert np.isfinite(powers).all()
     normalised = powers / powers.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(normalised, calibration.apply(rows), rtol=1e-9, atol=1e-300)
+    expected = calibration.apply(rows.astype(np.float64))
+    np.testing.assert_allclose(normalised, expected, rtol=1e-9, atol=1e-300)
 
 
 def family_loss(method: Method, theta: Floats, logs: Floats, labels: Codes) -> float:

@@ -15,27 +15,35 @@ from benchmarks.coverage import Setting, draw
 SETTING = Setting("", (0.5, 0.3, 0.2), (0.2, 0.3, 0.5), 400, 1.5, 0, overconfidence=2.0)
 
 
+TWO = Setting("", (0.6, 0.4), (0.3, 0.7), 400, 1.5, 0, overconfidence=2.0)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("setting", [SETTING, TWO])
 @pytest.mark.parametrize("method", ["bcts", "vector-scaling"])
-def test_the_effect_of_calibration_and_priors(method: Method) -> None:
+def test_the_effect_of_calibration_and_priors(
+    method: Method, setting: Setting, weighted: bool
+) -> None:
     rng = np.random.default_rng(0)
-    labels, rows = draw(rng, SETTING, SETTING.source, 500)
-    _, batch = draw(rng, SETTING, SETTING.target, 400)
+    labels, rows = draw(rng, setting, setting.source, 500)
+    _, batch = draw(rng, setting, setting.target, 400)
+    weights = rng.uniform(0.5, 2.0, 400) if weighted else None
     calibration = scaling(method, rows, labels)
-    priors = np.bincount(labels) / 500
+    priors, classes = np.bincount(labels) / 500, len(setting.source)
 
     def solve(scale: Floats, shift: Floats) -> Floats:
         moved = Scaling(method, calibration.scale + scale, calibration.bias + shift, 1e-300)
-        return mle(Likelihood.of(batch, priors, calibration=moved), 1e-14).prevalence
+        return mle(Likelihood.of(batch, priors, weights, moved), 1e-14).prevalence
 
-    likelihood = Likelihood.of(batch, priors, calibration=calibration)
+    likelihood = Likelihood.of(batch, priors, weights, calibration)
     top = mle(likelihood).prevalence
     assert (top > 0).all()
     hessian = likelihood.hessian(top)[0]
-    scales = [np.ones(3)] if method == "bcts" else list(np.eye(3))
-    error = SourceError(np.eye(len(scales) + 3), calibration)
+    scales = [np.ones(classes)] if method == "bcts" else list(np.eye(classes))
+    error = SourceError(np.eye(len(scales) + classes), calibration)
     effect = inverse_hessian(hessian, top > 0) @ error.effect(likelihood, top, hessian)
-    h, zero = 1e-5, np.zeros(3)
-    moves = [(h * s, zero) for s in scales] + [(zero, h * e) for e in np.eye(3)]
+    h, zero = 1e-5, np.zeros(classes)
+    moves = [(h * s, zero) for s in scales] + [(zero, h * e) for e in np.eye(classes)]
     for column, (scale, shift) in enumerate(moves):
         numeric = (solve(scale, shift) - solve(-scale, -shift)) / (2 * h)
         np.testing.assert_allclose(effect[:, column], numeric, atol=1e-5)

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.prevalence.arrays import Floats
-from app.core.prevalence.blocks import AnyFloats
+from app.core.prevalence.arrays import AnyFloats, Floats
 from app.core.prevalence.calibration import Scaling
 from app.core.prevalence.likelihood import Likelihood
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, minimize
 
 from app.core.prevalence.adjust import adjust
-from app.core.prevalence.arrays import Floats
-from app.core.prevalence.blocks import AnyFloats
+from app.core.prevalence.arrays import AnyFloats, Floats
 from app.core.prevalence.calibration import Scaling
 from app.core.prevalence.em import em
 from app.core.prevalence.likelihood import Likelihood

@@ -12,6 +12,7 @@ from app.core.prevalence.calibration.maps import (
     Method,
     OneVersusRest,
     Scaling,
+    at_least,
     log_scores,
 )
 from app.core.prevalence.calibration.report import Quality, Report, report
@@ -28,6 +29,7 @@ __all__ = [
     "Quality",
     "Report",
     "Scaling",
+    "at_least",
     "cross_calibrated",
     "fit",
     "log_scores",

@@ -6,6 +6,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from app.core.prevalence.arrays import (
+    AnyFloats,
     Floats,
     Mask,
     divide_rows,
@@ -78,8 +79,8 @@ class Calibration(Protocol):
     def apply(self, posteriors: Floats) -> Floats:
         """Calibrated posteriors, N × C."""
 
-    def powers(self, posteriors: Floats) -> Floats:
-        """Calibrated posteriors but for e^bias and a factor per row, N × C.
+    def powers(self, posteriors: AnyFloats) -> Floats:
+        """Calibrated posteriors but for e^bias and a factor per row, N × C in double precision.
 
         A likelihood needs no more than that.
         """
@@ -117,6 +118,22 @@ class Scaling:
             return posteriors
         return _softmax(self.scale * log_scores(posteriors, self.floor) + self.bias)
 
+    def _over_the_first(self, posteriors: AnyFloats) -> Floats:
+        """Both powers of two over the first: one and their odds; half the logarithms."""
+        rows = np.empty(posteriors.shape, order="F")
+        rows[:, 0] = 1.0
+        first, second, odds = *posteriors.T, rows[:, 1]
+        if self.common is not None:
+            np.divide(second, first, out=odds, dtype=np.float64)
+            np.log(odds, out=odds)
+            odds *= self.common
+        else:
+            np.log(second, out=odds, dtype=np.float64)
+            odds *= self.scale[1]
+            odds -= self.scale[0] * np.log(first, dtype=np.float64)
+        np.exp(odds, out=odds)
+        return rows
+
     @property
     def steep(self) -> bool:
         """Whether the biases are those of a separable validation set of very sure posteriors."""
@@ -127,12 +144,15 @@ class Scaling:
         """The bias, or nothing where that is too large."""
         return np.zeros(len(self.bias)) if self.steep else self.bias
 
-    def powers(self, posteriors: Floats) -> Floats:
+    def powers(self, posteriors: AnyFloats) -> Floats:
         """max(g, floor)^scale, up to a factor per row; with e^bias where that is too large."""
         if self.steep:
-            return self.apply(posteriors)
-        logs = np.maximum(posteriors, self.floor)
-        np.log(logs, out=logs)
+            return self.apply(posteriors.astype(np.float64, copy=False))
+        if posteriors.shape[1] == 2:
+            lowest = max(float(posteriors.min(initial=1.0)), self.floor)
+            if lowest > 0 and -np.log(lowest) * float(np.abs(self.scale).max()) <= SAFE_EXPONENT:
+                return self._over_the_first(at_least(posteriors, self.floor))
+        logs = log_scores(posteriors, self.floor)
         logs *= self.scale if self.common is None else self.common
         largest = float(self.scale.max()) * np.log(posteriors.shape[1])
         if largest > SAFE_EXPONENT or float(self.scale.min()) < 0:
@@ -168,9 +188,9 @@ class OneVersusRest:
         """Calibrated posteriors, N × C."""
         return _softmax(self._logs(posteriors))
 
-    def powers(self, posteriors: Floats) -> Floats:
+    def powers(self, posteriors: AnyFloats) -> Floats:
         """The sigmoids, up to a factor per row."""
-        return self.apply(posteriors)
+        return self.apply(posteriors.astype(np.float64, copy=False))
 
     def _logs(self, posteriors: Floats) -> Floats:
         """Ln σ, without a detour through σ, which may be zero for every class."""
@@ -212,15 +232,22 @@ class Isotonic:
         divide_rows(rows, row_sums(rows), rows)
         return rows
 
-    def powers(self, posteriors: Floats) -> Floats:
+    def powers(self, posteriors: AnyFloats) -> Floats:
         """The calibrated posteriors themselves."""
-        return self.apply(posteriors)
+        return self.apply(posteriors.astype(np.float64, copy=False))
 
 
-def log_scores(posteriors: Floats, floor: float) -> Floats:
-    """Ln max(g, floor), N × C."""
-    logs: Floats = np.log(np.maximum(posteriors, floor))
+def log_scores(posteriors: AnyFloats, floor: float) -> Floats:
+    """Ln max(g, floor), N × C in double precision."""
+    logs: Floats = np.log(at_least(posteriors, floor), dtype=np.float64)
     return logs
+
+
+def at_least(posteriors: AnyFloats, floor: float) -> AnyFloats:
+    """max(g, floor), N × C; the argument itself where that is so already, which is seen faster."""
+    if float(posteriors.min(initial=1.0)) >= floor:
+        return posteriors
+    return np.asarray(np.maximum(posteriors, floor, dtype=np.float64))
 
 
 def log_odds(posteriors: Floats, floor: float) -> Floats:
