@@ -412,9 +412,10 @@ class Costs:
     Assumed: bytes per second from storage, and bytes of memory, of a worker of one core.
     """
 
-    read: float = 4.0
-    survey: float = 12.0
-    further: float = 6.0
+    read: float = 2.5
+    hold: float = 5.0
+    survey: float = 5.5
+    further: float = 3.5
     task: float = 1.5e6
     storage: float = 200e6
     memory: float = 4e9
@@ -425,9 +426,9 @@ class Costs:
         storage = numbers * 4 / self.storage
         tasks = max(min(TASKS * workers, MOST_TASKS), workers) * self.task * per
         first = storage + numbers * (self.read + self.survey) * per + tasks
-        again = storage + numbers * (self.read + self.further) * per + tasks
-        held = numbers * self.further * per + tasks
         kept = numbers * 4 <= KEPT * self.memory
+        again = storage + numbers * (self.read + self.further + self.hold * kept) * per + tasks
+        held = numbers * self.further * per + tasks
         following = again + (rounds - 2) * (held if kept else again)
         return [first, again, held if kept else np.nan, first + following]
 
