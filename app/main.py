@@ -11,7 +11,6 @@ from app.access import Gate
 from app.api import (
     adaptations,
     batches,
-    browsers,
     envelope,
     estimates,
     evaluations,
@@ -114,7 +113,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     # Routes are tried in this order: first what is asked every second.
     resources = (health, estimates, batches, models, versions, parameters, evaluations)
     watching = (observations, monitors, series, windows, alerts)
-    for module in (*resources, *watching, jobs, adaptations, keys, webhooks, browsers, *PAGES):
+    for module in (*resources, *watching, jobs, adaptations, keys, webhooks, *PAGES):
         app.include_router(module.router)
         routes.extend(module.router.routes)
     app.add_middleware(rules.Door, routes=rules.check(routes), gate=gate)

@@ -1,4 +1,4 @@
-"""Scripts, styles and BokehJS: the few files that pages load, each under an address of its own.
+"""Scripts and styles, our own and of packages: the few files that pages load, at their addresses.
 
 The address carries the release and a digest of the files, so that browsers keep them for good.
 """
@@ -17,17 +17,19 @@ from models_store.errors import NotFound
 
 OWN = ("page.css", "page.js", "charts.js", "try.js", "icon.svg")
 BOKEH = ("bokeh.min.js", "bokeh-api.min.js")
+REFERENCE = ("swagger-ui-bundle.js", "swagger-ui.css", "redoc.standalone.js")
 HERE = Path(__file__).parent / "static"
 FOR_GOOD = "public, max-age=31536000, immutable"
 FILES: Mapping[str, StaticFiles] = {
     **dict.fromkeys(OWN, StaticFiles(directory=HERE)),
     **dict.fromkeys(BOKEH, StaticFiles(packages=[("bokeh", "server/static/js")])),
+    **dict.fromkeys(REFERENCE, StaticFiles(packages=[("fastapi_offline", "static")])),
 }
 """Nothing else of these folders is served, and no list of them."""
 
 
 def _edition() -> str:
-    content = sha256(version("bokeh").encode())
+    content = sha256(f"{version('bokeh')} {version('fastapi-offline')}".encode())
     for name in OWN:
         content.update((HERE / name).read_bytes())
     return f"{RELEASE}-{content.hexdigest()[:8]}"

@@ -1,5 +1,15 @@
 """Every page there is."""
 
-from app.page import assets, estimates, models, monitors, overview, sign_in, trial, versions
+from app.page import (
+    assets,
+    estimates,
+    models,
+    monitors,
+    overview,
+    reference,
+    sign_in,
+    trial,
+    versions,
+)
 
-PAGES = (overview, monitors, models, versions, estimates, trial, sign_in, assets)
+PAGES = (overview, monitors, models, versions, estimates, trial, sign_in, reference, assets)
