@@ -10,13 +10,15 @@ from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
+from pydantic import ValidationError
+from pydantic_settings import SettingsError
 from rich.console import Console
 
 from app import access
 from app.console import commands, jobs
 from app.console.service import Unreachable
 from app.core.errors import PriorshiftError
-from app.settings import Settings
+from app.settings import Settings, mistakes
 from models_store import backup as backups
 from models_store import schema
 from models_store.engine import connect
@@ -228,12 +230,16 @@ def demo(
 
 
 def main() -> None:
-    """The command's entry point; mistakes in the configuration are one line, not a trace."""
+    """The command's entry point; mistakes in the configuration are a line each, not a trace."""
     try:
         cli()
     except Unreachable as error:
         Console(stderr=True).print(f"priorshift: {error}", style="red")
         sys.exit(1)
+    except (ValidationError, SettingsError) as error:
+        for mistake in mistakes(error):
+            Console(stderr=True, soft_wrap=True).print(f"priorshift: {mistake}", style="red")
+        sys.exit(2)
     except (ValueError, StoreError, PriorshiftError) as error:
         Console(stderr=True).print(f"priorshift: {error}", style="red")
         sys.exit(2)

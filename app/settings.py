@@ -1,14 +1,16 @@
 """Configuration from the environment: PRIORSHIFT_*."""
 
+import re
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import AfterValidator, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from app.datasets.roots import Root, Roots
 from app.logs import Format
 
+PREFIX = "PRIORSHIFT_"
 Scheduler = Annotated[str, Field(pattern=r"^(tcp|tls)://[A-Za-z0-9._:\[\]-]+$")]
 Origin = Annotated[str, Field(pattern=r"^https?://[a-z0-9.:\[\]-]+$")]
 
@@ -26,9 +28,7 @@ def _root(given: str) -> str:
 class Settings(BaseSettings):
     """Every setting has a default that suits a laptop."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="PRIORSHIFT_", frozen=True, hide_input_in_errors=True
-    )
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, hide_input_in_errors=True)
 
     key_secret: SecretStr | None = None
     key_secret_file: Path | None = None
@@ -60,3 +60,16 @@ class Settings(BaseSettings):
     dask_scheduler: Scheduler | None = None
     job_slots: int = Field(1, ge=1, le=64)
     data_memory_bytes: int = Field(512 * 1024 * 1024, ge=64 * 1024 * 1024)
+
+
+def mistakes(error: ValidationError | SettingsError) -> list[str]:
+    """A line for each setting that is wrong, under the name that the operator gave it."""
+    if isinstance(error, SettingsError):
+        named = re.search(r'field "(\w+)"', str(error))
+        name = named[1].upper() if named else "*"
+        return [f'{PREFIX}{name} must be a JSON list, as ["one", "another"]']
+    return [
+        f"{PREFIX}{'.'.join(map(str, found['loc'])).upper()}: "
+        + found["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+        for found in error.errors(include_url=False, include_context=False, include_input=False)
+    ]
