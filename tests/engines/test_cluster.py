@@ -249,7 +249,7 @@ class TestWhenProcessesDie:
         assert time.monotonic() - begun < 30
 
     def test_a_cluster_without_workers_is_not_waited_for(self, own: Dask) -> None:
-        with Cluster(own.address, patience=1) as engine, pytest.raises(EngineLost, match="worker"):
+        with Cluster(own.address, patience=6) as engine, pytest.raises(EngineLost, match="worker"):
             estimate_partitions(MODEL, slow(2), MLE, engine)
 
     def test_no_scheduler_at_all(self) -> None:

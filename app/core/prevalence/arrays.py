@@ -148,6 +148,16 @@ def divide_rows(rows: Floats, by: Floats, out: Floats) -> None:
         np.divide(rows[:, k], by, out=out[:, k])
 
 
+def take_rows(rows: AnyFloats, places: Codes) -> AnyFloats:
+    """The rows at ``places``, in this order; few columns one by one, which stay columns."""
+    if rows.shape[1] > NARROW:
+        return rows[places]
+    taken = np.empty((len(places), rows.shape[1]), rows.dtype, "F")
+    for k, column in enumerate(rows.T):
+        np.take(column, places, out=taken[:, k], mode="clip")
+    return taken
+
+
 def multiply_rows(rows: Floats, by: Floats) -> Floats:
     """N × C ``rows``, each multiplied by its number of ``by``; as ``divide_rows``."""
     if rows.shape[1] > NARROW:
