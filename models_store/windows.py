@@ -5,6 +5,7 @@ or it is sealed, never both at once. A window is open, then sealed (no more rows
 (estimated) or failed. Times are microseconds since 1970.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ from sqlalchemy.engine import Connection
 
 from models_store.errors import NotFound, TooMany
 from models_store.records import Page
-from models_store.tables import streams, window_rows, windows
+from models_store.tables import estimates, streams, window_rows, windows
 
 
 @dataclass(frozen=True)
@@ -226,6 +227,17 @@ class Windows:
             .limit(most)
         )
         return [(row.start, row.end) for row in self._connection.execute(mine)]
+
+    def estimates(self, stream_id: int, starts: Sequence[int]) -> dict[int, str]:
+        """Ids of the kept estimates of the windows that begin at ``starts``, where one does."""
+        mine = (
+            sa.select(windows.c.start, estimates.c.id)
+            .join_from(windows, estimates, windows.c.estimate_id == estimates.c.id)
+            .where(windows.c.stream_id == stream_id, windows.c.start.in_(starts))
+        )
+        rows = self._connection.execute(mine).all()
+        often = Counter(row.start for row in rows)
+        return {row.start: row.id for row in rows if often[row.start] == 1}
 
     def spans_of_monitor(self, monitor_id: str, most: int) -> list[tuple[int, int]]:
         """The same of the stream of a monitor that has the most windows."""

@@ -15,7 +15,7 @@ from app.monitoring.spec import micros
 from app.monitoring.thinning import thinned
 from app.page.choice import RANGES, Choice, ChoiceDep
 from app.page.render import page
-from app.page.series import Series, of_windows
+from app.page.series import ROWS, of_windows
 from app.page.watching import state_of
 from models_store.alerts import AlertFilter
 from models_store.monitors import MonitorRecord
@@ -38,7 +38,7 @@ def monitor_page(
         alerts = [a.content for a in unit.alerts.list(AlertFilter(monitor), None, ALERTS).items]
         streams = unit.series.segments(record.id)
         segment = _segment(choice, streams, alerts)
-        columns = None if segment is None else _columns(unit, record, streams[segment], choice)
+        series = None if segment is None else _columns(unit, record, streams[segment], choice)
         last = None if segment is None else _last(unit, record, segment, streams[segment])
     shown = choice.among(record.classes, _first(record, last))
     return page(
@@ -52,7 +52,9 @@ def monitor_page(
         choice=choice,
         ranges=RANGES,
         shown=shown,
-        series=_series(record, columns, shown, _alarms(alerts, segment)),
+        series=None
+        if series is None
+        else of_windows(series[0], record.classes, shown, _alarms(alerts, segment), series[1]),
         any_kept=last is not None,
         told=state_of(alerts, last is not None),
         may=caller.may("estimate"),
@@ -73,11 +75,16 @@ def _segment(
     return next((name for name in [*under_way, *streams] if name in streams), None)
 
 
-def _columns(unit: UnitOfWork, record: MonitorRecord, stream: int, choice: Choice) -> Columns:
+def _columns(
+    unit: UnitOfWork, record: MonitorRecord, stream: int, choice: Choice
+) -> tuple[Columns, Mapping[int, str]]:
+    """The points, and the estimates behind those of the table that are one window each."""
     since, until = choice.span()
     span = (None if since is None else micros(since), None if until is None else micros(until))
     found = unit.series.columns(stream, "", len(record.classes), *span)
-    return thinned(found, POINTS)[0]
+    points, behind = thinned(found, POINTS)
+    alone = [] if (behind > 1).any() else points.start[-ROWS:].tolist()
+    return points, unit.windows.estimates(stream, alone)
 
 
 def _last(unit: UnitOfWork, record: MonitorRecord, segment: str, stream: int) -> Columns | None:
@@ -99,12 +106,6 @@ def _first(record: MonitorRecord, last: Columns | None) -> Sequence[str]:
 def _alarms(alerts: Sequence[Mapping[str, Any]], segment: str | None) -> list[str]:
     """When alerts of a segment were opened: the starts of their windows."""
     return [alert["start"] for alert in alerts if (alert["segment"] or "") == (segment or "")]
-
-
-def _series(
-    record: MonitorRecord, columns: Columns | None, shown: Sequence[str], alarms: Sequence[str]
-) -> Series | None:
-    return None if columns is None else of_windows(columns, record.classes, shown, alarms)
 
 
 def _csv(

@@ -81,9 +81,13 @@ def of_estimates(contents: Sequence[Mapping[str, Any]], shown: Sequence[str]) ->
 
 
 def of_windows(
-    columns: Columns, classes: Sequence[str], shown: Sequence[str], alarms: Sequence[str] = ()
+    columns: Columns,
+    classes: Sequence[str],
+    shown: Sequence[str],
+    alarms: Sequence[str] = (),
+    ids: Mapping[int, str] | None = None,
 ) -> Series:
-    """Of the windows of a stream."""
+    """Of the windows of a stream; ``ids``: of their estimates, by start."""
     detected = _numbers(columns.detected)
     return Series(
         time=[datetime.fromtimestamp(t / 1e6, UTC).isoformat() for t in columns.start.tolist()],
@@ -92,6 +96,7 @@ def of_windows(
         level=_numbers(columns.level),
         detected=[None if value is None else bool(value) for value in detected],
         lines=[_part(columns.shares[:, classes.index(name)], name) for name in shown],
+        id=[(ids or {}).get(start) for start in columns.start.tolist()],
         alarms=list(alarms),
     )
 

@@ -279,6 +279,10 @@ class TestMonitor:
         assert "Alert open" in shown.text
         assert "3 windows, newest first" in shown.text
         assert "detected" in shown.text
+        windows = client.get("/v1/monitors/m/windows", params={"state": "closed"}).json()["items"]
+        linked = [str(a["href"]) for a in shown.all("a") if "/estimates/" in str(a.get("href"))]
+        assert sorted({*linked}) == sorted(f"/estimates/{w['estimate']}" for w in windows)
+        read(client, linked[-1])
         buttons = [b for b in shown.all("button") if b.get("data-acknowledge")]
         assert len(buttons) == 1
         answer = client.patch(str(buttons[0]["data-acknowledge"]), json={"state": "acknowledged"})
