@@ -30,6 +30,19 @@ def named(option: str, given: Sequence[str]) -> dict[str, str]:
     return found
 
 
+def segment(given: Sequence[str]) -> dict[str, str]:
+    """``key=value`` each; ``ValueError`` for another, or a key twice."""
+    found: dict[str, str] = {}
+    for text in given:
+        key, mark, value = text.partition("=")
+        if not (mark and key and value):
+            raise ValueError(f"--segment {text}: write KEY=VALUE")
+        if key in found:
+            raise ValueError(f"--segment: {key} is there twice")
+        found[key] = value
+    return found
+
+
 def priors(text: str) -> dict[str, float]:
     """``legit=0.95,fraud=0.05``."""
     given = named("--target-priors", text.split(","))

@@ -66,6 +66,12 @@ def run(
         list[str] | None, typer.Option(help="CLASS=COLUMN where they differ; repeat")
     ] = None,
     method: Annotated[str | None, typer.Option(help="auto, mle, acc-qp, …")] = None,
+    segment: Annotated[
+        list[str] | None, typer.Option(help="Of estimate: KEY=VALUE, to find it by; repeat")
+    ] = None,
+    observed_at: Annotated[
+        str | None, typer.Option(help="Of estimate: when its rows were, 2026-01-31T12:00:00Z")
+    ] = None,
     calibration: Annotated[str | None, typer.Option(help="Of register: bcts, auto, …")] = None,
     output: Annotated[str | None, typer.Option(help="Of adjust: a folder to write")] = None,
     target_priors: Annotated[
@@ -106,6 +112,8 @@ def run(
         ),
         group_by=group_by,
         method=method,
+        segment=asking.segment(segment or []),
+        observed_at=observed_at,
         calibration=calibration,
         output=output,
         target_priors=None if target_priors is None else asking.priors(target_priors),

@@ -283,6 +283,7 @@ class TestRun:
             "run", "estimate", "--dataset", "scores/", "--model", "cards@1",
             "--filter", "country = 'NL'", "--method", "acc-qp", "--on-error", "skip",
             "--column", "legit=legit", "--column", "fraud=fraud", "--json",
+            "--segment", "shop=a=b", "--observed-at", "2026-01-31T12:00:00Z",
         )  # fmt: skip
         assert status == 0, error
         answer = json.loads(out)
@@ -293,6 +294,8 @@ class TestRun:
             "model": "cards",
             "version": 1,
             "method": "acc-qp",
+            "segment": {"shop": "a=b"},
+            "observed_at": "2026-01-31T12:00:00Z",
             "dataset": {
                 "path": "scores/",
                 "columns": {"legit": "legit", "fraud": "fraud"},
@@ -443,6 +446,9 @@ MISTAKES = [
     (["run", "estimate", *SCORES, "--output", "x"], "output does not belong to"),
     (["run", "estimate", "--dataset", "scores/", "--model", "cards@"], "name an alias"),
     (["run", "estimate", *SCORES, "--column", "legit"], "--column legit: write CLASS=VALUE"),
+    (["run", "estimate", *SCORES, "--segment", "shop"], "--segment shop: write KEY=VALUE"),
+    (["run", "estimate", *SCORES, *["--segment", "a=1"] * 2], "a is there twice"),
+    (["run", "estimate", *SCORES, "--observed-at", "now"], "/observed_at"),
     (["run", "adjust", *SCORES, "--target-priors", "legit=a,fraud=b"], "CLASS=SHARE"),
     (["run", "adjust", *SCORES, "--target-priors", "legit=1,legit=0"], "is there twice"),
     (["run", "dance", *SCORES], "'dance' is not one of"),
