@@ -4,6 +4,7 @@ from priorshift_client.access import ApiKey, AuditEntry, Release
 from priorshift_client.aio import AsyncClient
 from priorshift_client.batches import Features
 from priorshift_client.client import Client
+from priorshift_client.datasets import Dataset
 from priorshift_client.errors import (
     Busy,
     Conflict,
@@ -18,6 +19,16 @@ from priorshift_client.errors import (
     Unauthenticated,
     Unavailable,
     UnexpectedAnswer,
+)
+from priorshift_client.jobs import (
+    Job,
+    JobCancelled,
+    JobError,
+    JobEstimate,
+    JobFailed,
+    JobTimeout,
+    Moment,
+    Progress,
 )
 from priorshift_client.options import IntervalOptions, MethodOptions, ShiftOptions
 from priorshift_client.quality import Brier, Evaluation, Quality, SharesError
@@ -64,6 +75,7 @@ __all__ = [
     "ClassShare",
     "Client",
     "Conflict",
+    "Dataset",
     "Diagnostics",
     "Estimate",
     "Evaluation",
@@ -75,14 +87,22 @@ __all__ = [
     "Interval",
     "IntervalOptions",
     "InvalidInput",
+    "Job",
+    "JobCancelled",
+    "JobError",
+    "JobEstimate",
+    "JobFailed",
+    "JobTimeout",
     "Method",
     "MethodOptions",
     "Model",
+    "Moment",
     "NotFound",
     "Posteriors",
     "Prevalence",
     "PriorshiftError",
     "Problem",
+    "Progress",
     "Quality",
     "RegionTest",
     "Release",

@@ -1,6 +1,7 @@
 """The client that is awaited, on asyncio."""
 
 import asyncio
+from collections.abc import AsyncGenerator
 from itertools import count
 from types import TracebackType
 from typing import Self, TypeVar
@@ -9,9 +10,11 @@ import httpx
 
 from priorshift_client.calls import Answer, Call
 from priorshift_client.errors import TransportError
-from priorshift_client.operations import access, adjusting, batches, history, models, versions
+from priorshift_client.operations import access, adjusting, batches, history, jobs, models, versions
+from priorshift_client.plans import EndsAsync, ListensAsync, TellsAsync
 from priorshift_client.retries import Retries
-from priorshift_client.shells import DoesAsync, ListsAsync, RunsAsync
+from priorshift_client.shells import DoesAsync, ListsAsync
+from priorshift_client.streams import heard_async
 from priorshift_client.wire import Compression, answered, connection, failed
 
 T = TypeVar("T")
@@ -20,12 +23,16 @@ T = TypeVar("T")
 class AsyncGroup:
     """Operations on one kind of resource."""
 
-    def __init__(self, runner: RunsAsync) -> None:
+    def __init__(self, runner: ListensAsync) -> None:
         self._runner = runner
 
     async def run(self, call: Call[T]) -> T:
         """The result of a call."""
         return await self._runner.run(call)
+
+    def listen(self, call: Call[T]) -> AsyncGenerator[T, None]:
+        """What the events of a stream say."""
+        return self._runner.listen(call)
 
 
 class AsyncModels(AsyncGroup):
@@ -67,6 +74,20 @@ class AsyncEvaluations(AsyncGroup):
 
     get = DoesAsync(history.get_evaluation)
     list = ListsAsync(history.list_evaluations)
+
+
+class AsyncJobs(AsyncGroup):
+    """``client.jobs``."""
+
+    estimate = DoesAsync(jobs.estimate_dataset)
+    register = DoesAsync(jobs.register_dataset)
+    adjust = DoesAsync(jobs.adjust_dataset)
+    get = DoesAsync(jobs.get_job)
+    list = ListsAsync(jobs.list_jobs)
+    cancel = DoesAsync(jobs.cancel_job)
+    follow = TellsAsync(jobs.follow_job)
+    wait = EndsAsync(jobs.wait_for_job)
+    estimates = TellsAsync(jobs.estimates_of_job)
 
 
 class AsyncKeys(AsyncGroup):
@@ -112,6 +133,7 @@ class AsyncClient:
         self.aliases = AsyncAliases(self)
         self.estimates = AsyncEstimates(self)
         self.evaluations = AsyncEvaluations(self)
+        self.jobs = AsyncJobs(self)
         self.keys = AsyncKeys(self)
 
     def __repr__(self) -> str:
@@ -141,6 +163,10 @@ class AsyncClient:
                 return call.result(outcome)
             await asyncio.sleep(pause)
         raise AssertionError("unreachable")
+
+    def listen(self, call: Call[T]) -> AsyncGenerator[T, None]:
+        """What the events of a stream say, until it ends; it is opened once."""
+        return heard_async(self._http, self._connection.request(call, self._http), call)
 
     async def _send(self, call: Call[T]) -> Answer | TransportError:
         try:

@@ -1,6 +1,7 @@
 """The client that waits for its answers."""
 
 import time
+from collections.abc import Iterator
 from itertools import count
 from types import TracebackType
 from typing import Self, TypeVar
@@ -9,9 +10,11 @@ import httpx
 
 from priorshift_client.calls import Answer, Call
 from priorshift_client.errors import TransportError
-from priorshift_client.operations import access, adjusting, batches, history, models, versions
+from priorshift_client.operations import access, adjusting, batches, history, jobs, models, versions
+from priorshift_client.plans import Ends, Listens, Tells
 from priorshift_client.retries import Retries
-from priorshift_client.shells import Does, Lists, Runs
+from priorshift_client.shells import Does, Lists
+from priorshift_client.streams import heard
 from priorshift_client.wire import Compression, answered, connection, failed
 
 T = TypeVar("T")
@@ -20,12 +23,16 @@ T = TypeVar("T")
 class Group:
     """Operations on one kind of resource."""
 
-    def __init__(self, runner: Runs) -> None:
+    def __init__(self, runner: Listens) -> None:
         self._runner = runner
 
     def run(self, call: Call[T]) -> T:
         """The result of a call."""
         return self._runner.run(call)
+
+    def listen(self, call: Call[T]) -> Iterator[T]:
+        """What the events of a stream say."""
+        return self._runner.listen(call)
 
 
 class Models(Group):
@@ -67,6 +74,20 @@ class Evaluations(Group):
 
     get = Does(history.get_evaluation)
     list = Lists(history.list_evaluations)
+
+
+class Jobs(Group):
+    """``client.jobs``."""
+
+    estimate = Does(jobs.estimate_dataset)
+    register = Does(jobs.register_dataset)
+    adjust = Does(jobs.adjust_dataset)
+    get = Does(jobs.get_job)
+    list = Lists(jobs.list_jobs)
+    cancel = Does(jobs.cancel_job)
+    follow = Tells(jobs.follow_job)
+    wait = Ends(jobs.wait_for_job)
+    estimates = Tells(jobs.estimates_of_job)
 
 
 class Keys(Group):
@@ -117,6 +138,7 @@ class Client:
         self.aliases = Aliases(self)
         self.estimates = Estimates(self)
         self.evaluations = Evaluations(self)
+        self.jobs = Jobs(self)
         self.keys = Keys(self)
 
     def __repr__(self) -> str:
@@ -146,6 +168,10 @@ class Client:
                 return call.result(outcome)
             time.sleep(pause)
         raise AssertionError("unreachable")
+
+    def listen(self, call: Call[T]) -> Iterator[T]:
+        """What the events of a stream say, until it ends; it is opened once."""
+        return heard(self._http, self._connection.request(call, self._http), call)
 
     def _send(self, call: Call[T]) -> Answer | TransportError:
         try:

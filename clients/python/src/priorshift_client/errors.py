@@ -3,6 +3,10 @@
 PriorshiftError
 ├── TransportError       the service was not reached, or it hung up
 ├── UnexpectedAnswer     the answer is none of this service's
+├── JobError             a job is not done (in ``jobs``)
+│   ├── JobFailed        it has failed
+│   ├── JobCancelled     somebody has cancelled it
+│   └── JobTimeout       it was not over in time
 └── Problem              the service says what is wrong
     ├── Unauthenticated  401, no key, or one that opens nothing
     ├── Forbidden        403, the key lacks the scope
