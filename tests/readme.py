@@ -53,6 +53,11 @@ def examples(text: str) -> list[Example]:
     return found
 
 
+def configured(url: str, folder: Path) -> Settings:
+    """Of the service that the examples call from ``folder``."""
+    return Settings(database_url=url, data_roots=[str(folder)], output_root=str(folder))
+
+
 def run(example: Example, base: str, folder: Path) -> str:
     """What the example prints, against a service at ``base``."""
     command = example.command.replace(BASE, base)
@@ -95,7 +100,7 @@ def rewrite(page: Path) -> None:
         schema.migrate(engine)
         engine.dispose()
         answers = []
-        with served(create_app(Settings(database_url=url))) as client:
+        with served(create_app(configured(url, Path(folder)))) as client:
             base = str(client.base_url).rstrip("/")
             for example in examples(text):
                 printed = run(example, base, Path(folder)).replace(base, BASE)

@@ -2,22 +2,32 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
+from app.main import create_app
 from app.settings import Settings
-from tests.readme import BASE, PAGES, README, ROOT, examples, run, same
+from tests.conftest import served
+from tests.readme import BASE, PAGES, README, ROOT, configured, examples, run, same
 
 TEXT = README.read_text()
 
 
+@pytest.fixture
+def service(sqlite_url: str, tmp_path: Path) -> Iterator[httpx.Client]:
+    """A service whose data root is the folder that examples run in."""
+    with served(create_app(configured(sqlite_url, tmp_path))) as client:
+        yield client
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_example_prints_what_it_says(
-    lasting: httpx.Client, tmp_path: Path, page: Path
+    service: httpx.Client, tmp_path: Path, page: Path
 ) -> None:
-    base = str(lasting.base_url).rstrip("/")
+    base = str(service.base_url).rstrip("/")
     found = examples(page.read_text())
     assert len(found) > 10
     for example in found:
