@@ -18,7 +18,7 @@ import pytest
 
 from app.main import create_app
 from app.settings import Settings
-from clients.python.tests.servers import scripted
+from clients.python.tests.servers import hanging_up, scripted
 from priorshift_client import (
     AsyncClient,
     Client,
@@ -31,6 +31,7 @@ from priorshift_client import (
     JobFailed,
     JobTimeout,
     NotFound,
+    Retries,
     Source,
 )
 from tests.api.sources import CLASSES, scores, validation
@@ -69,8 +70,8 @@ def queued(client: Client, cards: str, folder: Path) -> Iterator[Job]:
     long = folder / "data" / "long"
     if not long.exists():
         posteriors = scores(np.random.default_rng(4), 5, 0.3)[1]
-        write(long / "0.parquet", np.tile(posteriors, (20_000, 1)))
-        for k in range(1, 500):
+        write(long / "0.parquet", np.tile(posteriors, (100_000, 1)))
+        for k in range(1, 400):
             shutil.copyfile(long / "0.parquet", long / f"{k}.parquet")
     running = client.jobs.adjust(
         cards, "long/", uuid4().hex, target_priors={"legit": 0.9, "fraud": 0.1}
@@ -232,6 +233,16 @@ class TestAskingForJobs:
         assert client.jobs.estimate(cards, path, idempotency_key="nightly").id == one.id
         with pytest.raises(Conflict):
             client.jobs.estimate(cards, other, idempotency_key="nightly")
+
+    def test_a_line_that_is_cut_asks_once(self, base: str, client: Client) -> None:
+        client.models.create("line", CLASSES, source())
+        port = httpx.URL(base).port
+        assert port is not None
+        soon = Retries(most=3, first=0.001, longest=0.01)
+        with hanging_up(port, times=2) as line, Client(line, retries=soon) as shaky:
+            job = shaky.jobs.estimate("line", "scores/*.parquet")
+        assert [found.id for found in client.jobs.list("line")] == [job.id]
+        client.jobs.wait(job)
 
     def test_fields_of_a_newer_service_are_left_out(self, base: str, queued: Job) -> None:
         content = httpx.get(f"{base}/v1/jobs/{queued.id}").json()
