@@ -275,6 +275,9 @@ class TestAskingForJobs:
             client.jobs.register(cards, "scores/")
         with pytest.raises(InvalidInput, match="group_by does not belong"):
             client.jobs.adjust(cards, Dataset("scores/", group_by="country"), "out")
+        rows: Any = np.array([[0.9, 0.1]])
+        with pytest.raises(TypeError, match="a Dataset or its path, not ndarray"):
+            client.jobs.estimate(cards, rows)
         with pytest.raises(NotFound, match="nobody"):
             client.jobs.estimate("nobody", "scores/")
         with pytest.raises(NotFound):

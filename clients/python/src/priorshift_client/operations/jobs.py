@@ -200,6 +200,8 @@ def _ask(
     idempotency_key: str | None,
 ) -> Call[Job]:
     given = Dataset(dataset) if isinstance(dataset, str) else dataset
+    if not isinstance(given, Dataset):
+        raise TypeError(f"a data set is a Dataset or its path, not {type(given).__name__}")
     body = json_body({"kind": kind, "model": model, **given.content(), **asked})
     return write(place("jobs"), body, into(Job), idempotency_key)
 
