@@ -34,7 +34,7 @@ from tests.jobs.places import fill, write
 
 MANY = 1000
 """Partitions that take longer than any of these tests looks at them."""
-SOME = 200
+SOME = 400
 """Partitions that take long enough for a process to be ended meanwhile."""
 ROWS = 100_000
 """Of each of them: the same five again and again, which take no room."""
