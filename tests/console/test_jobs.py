@@ -32,7 +32,7 @@ from tests.console.test_commands import PRIORSHIFT, run
 from tests.end_to_end.processes import free_port, ready
 from tests.jobs.places import fill, write
 
-MANY = 1000
+MANY = 2000
 """Partitions that take longer than any of these tests looks at them."""
 SOME = 400
 """Partitions that take long enough for a process to be ended meanwhile."""
