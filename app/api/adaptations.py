@@ -15,7 +15,7 @@ from app.api.kinds.registry import KINDS, shapes
 from app.api.once import OnceDep
 from app.api.openapi import takes
 from app.api.payload import Body, only
-from app.api.responses import AdaptationOut, PredictionsOut
+from app.api.responses.registry import AdaptationOut, PredictionsOut
 from app.api.trail import CallerDep
 from models_store import arrays
 from models_store.adaptations import Arrays, SourceRecord

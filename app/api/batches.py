@@ -24,7 +24,7 @@ from app.api.requests import (
     RegionTestIn,
     ShiftTestIn,
 )
-from app.api.responses import BiasAdjustmentOut, PosteriorsOut, RegionTestOut, ShiftTestOut
+from app.api.responses.batches import BiasAdjustmentOut, PosteriorsOut, RegionTestOut, ShiftTestOut
 from app.api.wire import arrow, json, npy
 from app.api.wire.pieces import Piece, Pieces
 from app.core.errors import InvalidInput

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from app.access import Gate
 from app.api.requests import NAME
-from app.api.responses import Out, ProblemOut
+from app.api.responses.parts import Out, ProblemOut
 from app.api.wire.json import MEDIA_TYPE, encode
 from app.core.errors import InvalidInput
 from app.settings import Settings

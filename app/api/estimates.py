@@ -27,7 +27,7 @@ from app.api.once import Once, OnceDep
 from app.api.openapi import takes_batch
 from app.api.payload import Body, Sent, only, refuse_unknown
 from app.api.requests import NAME, EstimateIn, SegmentKey, SegmentValue, Timestamp
-from app.api.responses import EstimateOut, EstimatePage, GroupOut, GroupsOut
+from app.api.responses.estimates import EstimateOut, EstimatePage, GroupOut, GroupsOut
 from app.api.trail import CallerDep, seen
 from app.api.wire.frame import Frame
 from app.core.prevalence.arrays import Floats

@@ -27,7 +27,8 @@ from app.api.once import OnceDep
 from app.api.openapi import takes
 from app.api.payload import Body, only
 from app.api.requests import NAME, EvaluationIn
-from app.api.responses import EvaluationOut, EvaluationPage, WarningOut
+from app.api.responses.evaluations import EvaluationOut, EvaluationPage
+from app.api.responses.parts import WarningOut
 from app.api.trail import CallerDep, seen
 from app.api.wire import json
 from app.core.errors import InvalidInput

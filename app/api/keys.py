@@ -13,7 +13,7 @@ from app.api.history import IDENTITY, before, before_number, checked, identity
 from app.api.openapi import takes
 from app.api.payload import Body, only
 from app.api.requests import KeyIn, Timestamp
-from app.api.responses import AuditOut, AuditPage, KeyOut, KeyPage
+from app.api.responses.access import AuditOut, AuditPage, KeyOut, KeyPage
 from app.api.trail import TrailDep
 from app.core.errors import InvalidInput, MethodUnavailable
 from models_store.audit import AuditFilter

@@ -28,7 +28,7 @@ from app.api.openapi import takes
 from app.api.payload import Body, only
 from app.api.problems import Forbidden
 from app.api.requests import NAME, AliasIn, ModelIn, ModelPatch, OtherModelIn
-from app.api.responses import AliasOut, ModelOut, ModelPage
+from app.api.responses.registry import AliasOut, ModelOut, ModelPage
 from app.api.trail import CallerDep, TrailDep
 from app.core.errors import InvalidInput
 from app.settings import Settings

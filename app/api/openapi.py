@@ -10,15 +10,16 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from app.api import examples, requests, responses
+from app.api import examples, requests
 from app.api.kinds import registry as kinds
 from app.api.payload import BATCHES
 from app.api.problems import MEDIA_TYPE as PROBLEM
+from app.api.responses.parts import ProblemOut
 from app.api.rules import RULES
 from app.api.wire import json, npy
 
 REF = "#/components/schemas/{model}"
-PROBLEM_SCHEMA = {"$ref": REF.format(model=responses.ProblemOut.__name__)}
+PROBLEM_SCHEMA = {"$ref": REF.format(model=ProblemOut.__name__)}
 KEY = {
     "type": "http",
     "scheme": "bearer",

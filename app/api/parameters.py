@@ -10,7 +10,7 @@ from app.api.learners import LearnersDep
 from app.api.openapi import takes
 from app.api.payload import Body, only
 from app.api.requests import AdjustedModelIn
-from app.api.responses import ParametersOut
+from app.api.responses.batches import ParametersOut
 from app.core.errors import MethodUnavailable
 from app.core.learners.linear import Linear
 from app.core.learners.trained import Trained

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from app.api import responses as out
+from app.api.responses import batches, estimates, evaluations, parts, registry
 from app.core.learners.linear import Linear
 from app.core.learners.trained import Trained
 from app.core.prevalence.arrays import Floats
@@ -45,14 +45,14 @@ def finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def warnings(items: Sequence[Warning]) -> list[out.WarningOut]:
+def warnings(items: Sequence[Warning]) -> list[parts.WarningOut]:
     """Warnings, in order."""
-    return [out.WarningOut(code=w.code, message=w.message) for w in items]
+    return [parts.WarningOut(code=w.code, message=w.message) for w in items]
 
 
-def model(record: ModelRecord, aliases: Sequence[AliasRecord]) -> out.ModelOut:
+def model(record: ModelRecord, aliases: Sequence[AliasRecord]) -> registry.ModelOut:
     """A model's page."""
-    return out.ModelOut(
+    return registry.ModelOut(
         name=record.name,
         kind=record.kind,
         classes=list(record.classes),
@@ -64,11 +64,11 @@ def model(record: ModelRecord, aliases: Sequence[AliasRecord]) -> out.ModelOut:
     )
 
 
-def version(record: VersionRecord) -> out.VersionOut:
+def version(record: VersionRecord) -> registry.VersionOut:
     """A version's page."""
     source = record.source
     confusion = None if source.confusion is None else source.confusion.counts.tolist()
-    return out.VersionOut(
+    return registry.VersionOut(
         model=record.model,
         version=record.number,
         digest=record.digest,
@@ -81,18 +81,18 @@ def version(record: VersionRecord) -> out.VersionOut:
         validation=_validation(source),
         calibration=calibration(source),
         methods=[
-            out.MethodOut(name=a.method, available=a.reason is None, reason=a.reason)
+            registry.MethodOut(name=a.method, available=a.reason is None, reason=a.reason)
             for a in availability(source)
         ],
         matching=None if source.matching is None else _matching(source.matching),
-        training=None if record.training is None else out.TrainingOut(**record.training),
+        training=None if record.training is None else registry.TrainingOut(**record.training),
         metadata=record.metadata,
         warnings=warnings(source.warnings),
     )
 
 
-def _matching(value: Matching) -> out.MatchingOut:
-    return out.MatchingOut(
+def _matching(value: Matching) -> registry.MatchingOut:
+    return registry.MatchingOut(
         feature_map=value.options.feature_map,
         feature_names=list(value.names),
         rows=int(value.embedding.counts.sum()),
@@ -108,10 +108,10 @@ def _matching(value: Matching) -> out.MatchingOut:
     )
 
 
-def calibration(source: SourceModel) -> out.CalibrationOut:
+def calibration(source: SourceModel) -> registry.CalibrationOut:
     """A calibration, and what it did."""
     names, value = source.classes, source.calibration
-    shown = out.CalibrationOut(
+    shown = registry.CalibrationOut(
         method=value.method,
         scale=None,
         bias=None,
@@ -125,7 +125,7 @@ def calibration(source: SourceModel) -> out.CalibrationOut:
         shown.scale, shown.bias = by_class(names, value.slopes), by_class(names, value.intercepts)
     elif isinstance(value, Isotonic):
         shown.curves = {
-            name: out.CurveOut(scores=x.tolist(), probabilities=y.tolist())
+            name: registry.CurveOut(scores=x.tolist(), probabilities=y.tolist())
             for name, x, y in zip(names, value.knots, value.values, strict=True)
         }
     return shown
@@ -136,11 +136,11 @@ def _scale(names: Sequence[str], scale: Floats) -> float | dict[str, float]:
     return float(scale[0]) if (scale == scale[0]).all() else by_class(names, scale)
 
 
-def _report(names: Sequence[str], value: Report) -> out.CalibrationReportOut:
+def _report(names: Sequence[str], value: Report) -> registry.CalibrationReportOut:
     losses = None
     if value.losses is not None:
         losses = {name: finite(loss) for name, loss in value.losses.items()}
-    return out.CalibrationReportOut(
+    return registry.CalibrationReportOut(
         asked=value.asked,
         rows=value.rows,
         folds=value.folds,
@@ -150,8 +150,8 @@ def _report(names: Sequence[str], value: Report) -> out.CalibrationReportOut:
     )
 
 
-def _calibration_quality(names: Sequence[str], value: Quality) -> out.CalibrationQualityOut:
-    return out.CalibrationQualityOut(
+def _calibration_quality(names: Sequence[str], value: Quality) -> registry.CalibrationQualityOut:
+    return registry.CalibrationQualityOut(
         log_loss=finite(value.log_loss),
         brier=value.brier,
         calibration_error=value.calibration_error,
@@ -161,19 +161,19 @@ def _calibration_quality(names: Sequence[str], value: Quality) -> out.Calibratio
     )
 
 
-def _validation(source: SourceModel) -> out.ValidationOut | None:
+def _validation(source: SourceModel) -> registry.ValidationOut | None:
     if source.validation_size is None or source.label_counts is None or source.mean_gap is None:
         return None
-    return out.ValidationOut(
+    return registry.ValidationOut(
         size=source.validation_size,
         label_counts=by_class(source.classes, source.label_counts),
         mean_gap=by_class(source.classes, source.mean_gap),
     )
 
 
-def scorecard(record: VersionRecord, card: Scorecard) -> out.ScorecardOut:
+def scorecard(record: VersionRecord, card: Scorecard) -> registry.ScorecardOut:
     """A scorecard, by method and by kind of batch."""
-    return out.ScorecardOut(
+    return registry.ScorecardOut(
         model=record.model,
         version=record.number,
         seed=card.seed,
@@ -183,7 +183,7 @@ def scorecard(record: VersionRecord, card: Scorecard) -> out.ScorecardOut:
         chosen=card.chosen,
         reason=card.reason,
         methods=[
-            out.ScoreOut(
+            registry.ScoreOut(
                 name=score.method,
                 mean_absolute_error=score.mean,
                 standard_error=score.standard_error,
@@ -196,7 +196,7 @@ def scorecard(record: VersionRecord, card: Scorecard) -> out.ScorecardOut:
     )
 
 
-def _by_kind(card: Scorecard, score: Score) -> list[out.BatchScoreOut]:
+def _by_kind(card: Scorecard, score: Score) -> list[registry.BatchScoreOut]:
     kinds = list(zip(card.sizes, card.priors, strict=True))
     if not len(score.errors):
         return []
@@ -204,15 +204,15 @@ def _by_kind(card: Scorecard, score: Score) -> list[out.BatchScoreOut]:
     for size, priors in sorted(set(kinds)):
         these = np.array([kind == (size, priors) for kind in kinds])
         error = replace(score, errors=score.errors[these]).mean
-        shown.append(out.BatchScoreOut(size=size, priors=priors, mean_absolute_error=error))
+        shown.append(registry.BatchScoreOut(size=size, priors=priors, mean_absolute_error=error))
     return shown
 
 
-def parameters(record: VersionRecord, trained: Trained, fitted: Linear) -> out.ParametersOut:
+def parameters(record: VersionRecord, trained: Trained, fitted: Linear) -> batches.ParametersOut:
     """A softmax model; ``fitted``: as trained, or adjusted."""
     assert record.training is not None
     names = record.source.classes
-    return out.ParametersOut(
+    return batches.ParametersOut(
         model=record.model,
         version=record.number,
         learner=record.training["learner"],
@@ -223,7 +223,7 @@ def parameters(record: VersionRecord, trained: Trained, fitted: Linear) -> out.P
     )
 
 
-def histogram(names: Sequence[str], value: Histogram | None) -> out.HistogramOut | None:
+def histogram(names: Sequence[str], value: Histogram | None) -> estimates.HistogramOut | None:
     """Counted scores."""
     if value is None:
         return None
@@ -231,7 +231,7 @@ def histogram(names: Sequence[str], value: Histogram | None) -> out.HistogramOut
         {name: counts.tolist() for name, counts in zip(names, part, strict=True)}
         for part in (value.before, value.after)
     )
-    return out.HistogramOut(bins=BINS, before=before, after=after)
+    return estimates.HistogramOut(bins=BINS, before=before, after=after)
 
 
 def rows(names: Sequence[str], values: Floats, like: Any) -> Any:
@@ -241,12 +241,12 @@ def rows(names: Sequence[str], values: Floats, like: Any) -> Any:
     return values
 
 
-def _columns(trained: Trained, weights: list[list[float]]) -> list[out.ColumnOut]:
+def _columns(trained: Trained, weights: list[list[float]]) -> list[batches.ColumnOut]:
     """Columns in their own order; ``weights``: of the encoded ones, numeric columns first."""
     names, encoding = trained.columns.names, trained.encoding
-    shown: dict[int, out.ColumnOut] = {}
+    shown: dict[int, batches.ColumnOut] = {}
     for position, j in enumerate(encoding.numeric.tolist()):
-        shown[j] = out.ColumnOut(
+        shown[j] = batches.ColumnOut(
             name=names[j],
             fill=float(encoding.fill[j]),
             centre=float(encoding.centre[position]),
@@ -256,11 +256,11 @@ def _columns(trained: Trained, weights: list[list[float]]) -> list[out.ColumnOut
     start = len(encoding.numeric)
     for j, _ in encoding.categorical:
         levels = trained.columns.levels[j]
-        shown[j] = out.ColumnOut(
+        shown[j] = batches.ColumnOut(
             name=names[j],
             fill=levels[int(encoding.fill[j])],
             levels=[
-                out.LevelOut(level=level, weights=weights[start + code])
+                batches.LevelOut(level=level, weights=weights[start + code])
                 for code, level in enumerate(levels)
             ],
         )
@@ -268,9 +268,9 @@ def _columns(trained: Trained, weights: list[list[float]]) -> list[out.ColumnOut
     return [shown[j] for j in range(len(names))]
 
 
-def alias(record: AliasRecord) -> out.AliasOut:
+def alias(record: AliasRecord) -> registry.AliasOut:
     """An alias."""
-    return out.AliasOut(
+    return registry.AliasOut(
         model=record.model,
         alias=record.alias,
         version=record.version,
@@ -278,7 +278,7 @@ def alias(record: AliasRecord) -> out.AliasOut:
     )
 
 
-def prevalence(names: Sequence[str], estimate: Estimate) -> list[out.PrevalenceOut]:
+def prevalence(names: Sequence[str], estimate: Estimate) -> list[estimates.PrevalenceOut]:
     """One entry per class."""
     spread = estimate.interval
     rows = []
@@ -287,7 +287,7 @@ def prevalence(names: Sequence[str], estimate: Estimate) -> list[out.PrevalenceO
         offset = None if estimate.log_offsets is None else finite(estimate.log_offsets[k])
         weight = share / source if source > 0 else None
         rows.append(
-            out.PrevalenceOut(
+            estimates.PrevalenceOut(
                 class_=name,
                 source=source,
                 counted=None if estimate.counted is None else finite(estimate.counted[k]),
@@ -301,21 +301,21 @@ def prevalence(names: Sequence[str], estimate: Estimate) -> list[out.PrevalenceO
     return rows
 
 
-def unknown(value: UnknownShare | None) -> out.UnknownShareOut | None:
+def unknown(value: UnknownShare | None) -> estimates.UnknownShareOut | None:
     """The share that is none of the classes."""
-    return None if value is None else out.UnknownShareOut(**vars(value))
+    return None if value is None else estimates.UnknownShareOut(**vars(value))
 
 
-def fit(value: Fit | None) -> out.FitOut | None:
+def fit(value: Fit | None) -> estimates.FitOut | None:
     """Whether prior shift explains the batch."""
-    return None if value is None else out.FitOut(**vars(value))
+    return None if value is None else estimates.FitOut(**vars(value))
 
 
-def interval(value: IntervalAnswer | None) -> out.IntervalOut | None:
+def interval(value: IntervalAnswer | None) -> estimates.IntervalOut | None:
     """How the intervals were found."""
     if value is None:
         return None
-    return out.IntervalOut(
+    return estimates.IntervalOut(
         level=value.level,
         method=value.method,
         of=value.of,
@@ -324,23 +324,25 @@ def interval(value: IntervalAnswer | None) -> out.IntervalOut | None:
     )
 
 
-def adjustment(names: Sequence[str], value: Adjustment | None) -> out.AdjustmentOut | None:
+def adjustment(names: Sequence[str], value: Adjustment | None) -> estimates.AdjustmentOut | None:
     """What a scorer applies itself."""
     if value is None:
         return None
     offsets = {name: finite(offset) for name, offset in zip(names, value.offsets, strict=True)}
-    return out.AdjustmentOut(scale=_scale(names, value.scale), offsets=offsets, floor=value.floor)
+    return estimates.AdjustmentOut(
+        scale=_scale(names, value.scale), offsets=offsets, floor=value.floor
+    )
 
 
-def shift(test: ShiftTest, source: SourceModel) -> out.ShiftOut:
+def shift(test: ShiftTest, source: SourceModel) -> estimates.ShiftOut:
     """The test, with the gap behind the raw test's false alarms."""
     gap = None if source.mean_gap is None else by_class(source.classes, source.mean_gap)
-    return out.ShiftOut(**vars(test), mean_gap=gap)
+    return estimates.ShiftOut(**vars(test), mean_gap=gap)
 
 
-def diagnostics(names: Sequence[str], value: Diagnostics) -> out.DiagnosticsOut:
+def diagnostics(names: Sequence[str], value: Diagnostics) -> estimates.DiagnosticsOut:
     """How far to trust it."""
-    return out.DiagnosticsOut(
+    return estimates.DiagnosticsOut(
         status=value.status,
         iterations=value.iterations,
         optimality_gap=value.optimality_gap,
@@ -351,14 +353,14 @@ def diagnostics(names: Sequence[str], value: Diagnostics) -> out.DiagnosticsOut:
     )
 
 
-def shares_error(value: SharesError | None) -> out.SharesErrorOut | None:
+def shares_error(value: SharesError | None) -> evaluations.SharesErrorOut | None:
     """Errors of shares."""
-    return None if value is None else out.SharesErrorOut(**vars(value))
+    return None if value is None else evaluations.SharesErrorOut(**vars(value))
 
 
-def brier(value: Brier) -> out.BrierOut:
+def brier(value: Brier) -> evaluations.BrierOut:
     """A decomposed Brier score."""
-    return out.BrierOut(
+    return evaluations.BrierOut(
         brier=value.brier,
         calibration_error=value.calibration_error,
         refinement_error=value.refinement_error,
@@ -366,11 +368,11 @@ def brier(value: Brier) -> out.BrierOut:
     )
 
 
-def quality(names: Sequence[str], value: PosteriorQuality | None) -> out.QualityOut | None:
+def quality(names: Sequence[str], value: PosteriorQuality | None) -> evaluations.QualityOut | None:
     """Quality of posteriors."""
     if value is None:
         return None
-    return out.QualityOut(
+    return evaluations.QualityOut(
         equal_length_bins=brier(value.equal_length),
         equal_count_bins=brier(value.equal_count),
         log_loss=finite(value.log_loss),
@@ -390,10 +392,10 @@ def estimate(
     observed_at: datetime | None,
     segment: dict[str, str],
     created_at: datetime,
-) -> out.EstimateOut:
+) -> estimates.EstimateOut:
     """What a batch said under a version; ``id`` None where it is not kept."""
     names = record.source.classes
-    return out.EstimateOut(
+    return estimates.EstimateOut(
         id=id,
         model=record.model,
         version=record.number,
@@ -422,7 +424,7 @@ def _short(trace: Floats | None) -> list[list[float]] | None:
     return None if trace is None or trace.size > MOST_TRACE else trace.tolist()
 
 
-def body(value: out.Out) -> dict[str, Any]:
+def body(value: parts.Out) -> dict[str, Any]:
     """JSON-ready content, without the parts that were not asked for."""
     content = value.model_dump(mode="json", by_alias=True)
     for optional in ("posteriors", "trace", "weighted_precision", "histogram", "monitor"):

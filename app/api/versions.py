@@ -26,7 +26,7 @@ from app.api.once import Once, OnceDep
 from app.api.openapi import takes
 from app.api.payload import Body, only
 from app.api.requests import SourceIn, VersionIn
-from app.api.responses import OtherVersionOut, ScorecardOut, VersionOut, VersionPage
+from app.api.responses.registry import OtherVersionOut, ScorecardOut, VersionOut, VersionPage
 from app.core.errors import MethodUnavailable
 from models_store.records import ModelRecord
 from models_store.store import UnitOfWork

@@ -15,7 +15,13 @@ from app.api.history import before, identity
 from app.api.openapi import takes
 from app.api.payload import Body, only
 from app.api.requests import WebhookIn, WebhookPatch
-from app.api.responses import AttemptOut, DeliveryOut, DeliveryPage, WebhookOut, WebhookPage
+from app.api.responses.webhooks import (
+    AttemptOut,
+    DeliveryOut,
+    DeliveryPage,
+    WebhookOut,
+    WebhookPage,
+)
 from app.api.trail import TrailDep
 from app.core.errors import InvalidInput, MethodUnavailable
 from app.webhooks import signing

@@ -19,7 +19,7 @@ from app.api.requests import (
     Timestamp,
     at_most,
 )
-from app.api.responses import Out, WarningOut
+from app.api.responses.parts import Out, WarningOut
 from app.core.prevalence.calibration import Method
 from app.datasets.dataset import MOST_GROUP_COLUMNS
 from app.datasets.paths import LONGEST as LONGEST_PATH

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from app.api.requests import BatchIn, In, Name, SegmentKey, Text
-from app.api.responses import Out, WarningOut
+from app.api.responses.parts import Out, WarningOut
 from app.monitoring.spec import duration
 
 LONGEST_WINDOW = 31 * 86_400

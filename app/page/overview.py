@@ -19,7 +19,7 @@ from app.api.context import (
 )
 from app.api.payload import only
 from app.api.requests import NAME
-from app.api.responses import ModelOut
+from app.api.responses.registry import ModelOut
 from app.api.trail import CallerDep
 from app.page import words
 from app.page.render import page

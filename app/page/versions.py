@@ -13,7 +13,7 @@ from app.api.context import ModelName, Selector, StoreDep
 from app.api.kinds import registry as kinds
 from app.api.kinds.registry import KINDS
 from app.api.payload import only
-from app.api.responses import VersionOut
+from app.api.responses.registry import VersionOut
 from app.core.errors import InvalidInput
 from app.page import reliability
 from app.page.methods import NEEDS
