@@ -80,7 +80,19 @@ def operations(kind: type, plain: type, listing: type) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "name", ["Client", "Models", "Versions", "Aliases", "Estimates", "Evaluations", "Keys"]
+    "name",
+    [
+        "Client",
+        "Models",
+        "Versions",
+        "Aliases",
+        "Estimates",
+        "Evaluations",
+        "Keys",
+        "Monitors",
+        "Alerts",
+        "Webhooks",
+    ],
 )
 def test_both_clients_do_the_same(name: str) -> None:
     found = operations(getattr(blocking, name), Does, Lists)

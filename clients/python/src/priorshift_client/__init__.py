@@ -11,6 +11,7 @@ from priorshift_client.errors import (
     Fault,
     Forbidden,
     InvalidInput,
+    InvalidSignature,
     NotFound,
     PriorshiftError,
     Problem,
@@ -29,6 +30,19 @@ from priorshift_client.jobs import (
     JobTimeout,
     Moment,
     Progress,
+)
+from priorshift_client.monitoring import (
+    Alert,
+    AlertShare,
+    AlertSpec,
+    Budget,
+    Monitor,
+    Observed,
+    ObservedSegment,
+    SealedWindow,
+    Series,
+    Window,
+    WindowSpec,
 )
 from priorshift_client.options import IntervalOptions, MethodOptions, ShiftOptions
 from priorshift_client.quality import Brier, Evaluation, Quality, SharesError
@@ -59,26 +73,35 @@ from priorshift_client.results import (
 )
 from priorshift_client.retries import Retries
 from priorshift_client.scoring import Adjusted, as_sklearn
+from priorshift_client.signatures import verify
 from priorshift_client.sources import Source, Training
+from priorshift_client.webhooks import Attempt, Delivery, Event, Webhook
 
 __all__ = [
     "Adjusted",
     "Adjustment",
+    "Alert",
+    "AlertShare",
+    "AlertSpec",
     "Alias",
     "ApiKey",
     "AsyncClient",
+    "Attempt",
     "AuditEntry",
     "BiasAdjustment",
     "Brier",
+    "Budget",
     "Busy",
     "Calibration",
     "ClassShare",
     "Client",
     "Conflict",
     "Dataset",
+    "Delivery",
     "Diagnostics",
     "Estimate",
     "Evaluation",
+    "Event",
     "Fault",
     "Features",
     "Forbidden",
@@ -87,6 +110,7 @@ __all__ = [
     "Interval",
     "IntervalOptions",
     "InvalidInput",
+    "InvalidSignature",
     "Job",
     "JobCancelled",
     "JobError",
@@ -97,7 +121,10 @@ __all__ = [
     "MethodOptions",
     "Model",
     "Moment",
+    "Monitor",
     "NotFound",
+    "Observed",
+    "ObservedSegment",
     "Posteriors",
     "Prevalence",
     "PriorshiftError",
@@ -108,6 +135,8 @@ __all__ = [
     "Release",
     "Retries",
     "Scorecard",
+    "SealedWindow",
+    "Series",
     "SharesError",
     "Shift",
     "ShiftOptions",
@@ -122,5 +151,9 @@ __all__ = [
     "UnexpectedAnswer",
     "Version",
     "Warning",
+    "Webhook",
+    "Window",
+    "WindowSpec",
     "as_sklearn",
+    "verify",
 ]

@@ -10,7 +10,18 @@ import httpx
 
 from priorshift_client.calls import Answer, Call
 from priorshift_client.errors import TransportError
-from priorshift_client.operations import access, adjusting, batches, history, jobs, models, versions
+from priorshift_client.operations import (
+    access,
+    adjusting,
+    alerts,
+    batches,
+    history,
+    jobs,
+    models,
+    monitors,
+    versions,
+    webhooks,
+)
 from priorshift_client.plans import EndsAsync, ListensAsync, TellsAsync
 from priorshift_client.retries import Retries
 from priorshift_client.shells import DoesAsync, ListsAsync
@@ -99,6 +110,43 @@ class AsyncKeys(AsyncGroup):
     revoke = DoesAsync(access.revoke_key)
 
 
+class AsyncMonitors(AsyncGroup):
+    """``client.monitors``."""
+
+    create = DoesAsync(monitors.create_monitor)
+    get = DoesAsync(monitors.get_monitor)
+    list = ListsAsync(monitors.list_monitors)
+    change = DoesAsync(monitors.change_monitor)
+    delete = DoesAsync(monitors.delete_monitor)
+    observe = DoesAsync(monitors.observe)
+    windows = ListsAsync(monitors.list_windows)
+    rows = DoesAsync(monitors.get_rows)
+    series = DoesAsync(monitors.get_series)
+    series_csv = DoesAsync(monitors.get_series_csv)
+
+
+class AsyncAlerts(AsyncGroup):
+    """``client.alerts``."""
+
+    list = ListsAsync(alerts.list_alerts)
+    get = DoesAsync(alerts.get_alert)
+    acknowledge = DoesAsync(alerts.acknowledge)
+    close = DoesAsync(alerts.close)
+
+
+class AsyncWebhooks(AsyncGroup):
+    """``client.webhooks``, for administrators."""
+
+    create = DoesAsync(webhooks.create_webhook)
+    list = ListsAsync(webhooks.list_webhooks)
+    get = DoesAsync(webhooks.get_webhook)
+    change = DoesAsync(webhooks.change_webhook)
+    delete = DoesAsync(webhooks.delete_webhook)
+    rotate = DoesAsync(webhooks.rotate_secret)
+    test = DoesAsync(webhooks.test_webhook)
+    deliveries = ListsAsync(webhooks.list_deliveries)
+
+
 class AsyncClient:
     """``Client`` with methods to be awaited, and lists for ``async for``."""
 
@@ -135,6 +183,9 @@ class AsyncClient:
         self.evaluations = AsyncEvaluations(self)
         self.jobs = AsyncJobs(self)
         self.keys = AsyncKeys(self)
+        self.monitors = AsyncMonitors(self)
+        self.alerts = AsyncAlerts(self)
+        self.webhooks = AsyncWebhooks(self)
 
     def __repr__(self) -> str:
         return f"AsyncClient({str(self._connection)!r})"

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift_client.batches import Batch
+from priorshift_client.options import Unchanged
 from priorshift_client.rows import listed
 
 JSON = "application/json"
@@ -34,8 +35,16 @@ class Body:
 
 def json_body(content: Mapping[str, Any]) -> Body:
     """A JSON object without its fields that are None."""
-    given = {name: value for name, value in content.items() if value is not None}
-    written = json.dumps(given, ensure_ascii=False, allow_nan=False, default=_plain)
+    return _json({name: value for name, value in content.items() if value is not None})
+
+
+def change_body(content: Mapping[str, Any]) -> Body:
+    """A JSON object of what changes; None is sent, what is unchanged is not."""
+    return _json({k: value for k, value in content.items() if not isinstance(value, Unchanged)})
+
+
+def _json(content: Mapping[str, Any]) -> Body:
+    written = json.dumps(content, ensure_ascii=False, allow_nan=False, default=_plain)
     return Body(written.encode(), JSON)
 
 

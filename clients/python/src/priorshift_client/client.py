@@ -10,7 +10,18 @@ import httpx
 
 from priorshift_client.calls import Answer, Call
 from priorshift_client.errors import TransportError
-from priorshift_client.operations import access, adjusting, batches, history, jobs, models, versions
+from priorshift_client.operations import (
+    access,
+    adjusting,
+    alerts,
+    batches,
+    history,
+    jobs,
+    models,
+    monitors,
+    versions,
+    webhooks,
+)
 from priorshift_client.plans import Ends, Listens, Tells
 from priorshift_client.retries import Retries
 from priorshift_client.shells import Does, Lists
@@ -99,6 +110,43 @@ class Keys(Group):
     revoke = Does(access.revoke_key)
 
 
+class Monitors(Group):
+    """``client.monitors``."""
+
+    create = Does(monitors.create_monitor)
+    get = Does(monitors.get_monitor)
+    list = Lists(monitors.list_monitors)
+    change = Does(monitors.change_monitor)
+    delete = Does(monitors.delete_monitor)
+    observe = Does(monitors.observe)
+    windows = Lists(monitors.list_windows)
+    rows = Does(monitors.get_rows)
+    series = Does(monitors.get_series)
+    series_csv = Does(monitors.get_series_csv)
+
+
+class Alerts(Group):
+    """``client.alerts``."""
+
+    list = Lists(alerts.list_alerts)
+    get = Does(alerts.get_alert)
+    acknowledge = Does(alerts.acknowledge)
+    close = Does(alerts.close)
+
+
+class Webhooks(Group):
+    """``client.webhooks``, for administrators."""
+
+    create = Does(webhooks.create_webhook)
+    list = Lists(webhooks.list_webhooks)
+    get = Does(webhooks.get_webhook)
+    change = Does(webhooks.change_webhook)
+    delete = Does(webhooks.delete_webhook)
+    rotate = Does(webhooks.rotate_secret)
+    test = Does(webhooks.test_webhook)
+    deliveries = Lists(webhooks.list_deliveries)
+
+
 class Client:
     """A client of the service at ``base_url``; a context manager.
 
@@ -140,6 +188,9 @@ class Client:
         self.evaluations = Evaluations(self)
         self.jobs = Jobs(self)
         self.keys = Keys(self)
+        self.monitors = Monitors(self)
+        self.alerts = Alerts(self)
+        self.webhooks = Webhooks(self)
 
     def __repr__(self) -> str:
         return f"Client({str(self._connection)!r})"

@@ -7,6 +7,7 @@ PriorshiftError
 │   ├── JobFailed        it has failed
 │   ├── JobCancelled     somebody has cancelled it
 │   └── JobTimeout       it was not over in time
+├── InvalidSignature     a delivery to a webhook is forged, altered or old
 └── Problem              the service says what is wrong
     ├── Unauthenticated  401, no key, or one that opens nothing
     ├── Forbidden        403, the key lacks the scope
@@ -47,6 +48,10 @@ class TransportError(PriorshiftError):
 
 class UnexpectedAnswer(PriorshiftError):
     """The answer cannot be read: something else answers at this address."""
+
+
+class InvalidSignature(PriorshiftError):
+    """A delivery to a webhook is not from the service, was altered, or is old."""
 
 
 class Problem(PriorshiftError):

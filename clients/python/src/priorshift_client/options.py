@@ -1,9 +1,19 @@
 """Options of a request, as plain dictionaries; what is left out keeps the service's default."""
 
 from collections.abc import Mapping
+from enum import Enum
 from typing import Literal, TypedDict
 
 References = Literal["auto", "chi-square", "scaled-chi-square", "bootstrap"]
+
+
+class Unchanged(Enum):
+    """Of a change: what is left out stays as it is, where None says something."""
+
+    UNCHANGED = "unchanged"
+
+
+UNCHANGED = Unchanged.UNCHANGED
 
 
 class IntervalOptions(TypedDict, total=False):

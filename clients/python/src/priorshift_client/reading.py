@@ -5,7 +5,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -40,7 +40,7 @@ def _key(field: Field[Any]) -> str:
 def _value(hint: Any, value: Any) -> Any:
     """The value as its annotation says."""
     origin, inner = get_origin(hint), get_args(hint)
-    if hint is Any:
+    if hint is Any or origin is Literal:
         return value
     if origin in (Union, UnionType):
         return _either([kind for kind in inner if kind is not NoneType], value)

@@ -144,6 +144,7 @@ class Estimate:
     diagnostics: Diagnostics
     warnings: tuple[Warning, ...]
     labelled: int = 0
+    monitor: str | None = None
     posteriors: Floats | None = field(default=None, repr=False)
     trace: Floats | None = field(default=None, repr=False)
     weighted_precision: tuple[float, ...] | None = field(default=None, repr=False)
