@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import SecretStr
 
 from app.main import create_app
 from app.settings import Settings
@@ -24,6 +25,8 @@ PAGES = (README, ROOT / "docs" / "clients.md")
 CLIENT = ROOT / "clients" / "python" / "src"
 BASE = "http://127.0.0.1:8000"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
+LONGEST = 120.0
+"""Seconds of an example."""
 VARYING = {"id", "created_at", "updated_at", "digest", "next_cursor", "instance"}
 
 
@@ -54,8 +57,13 @@ def examples(text: str) -> list[Example]:
 
 
 def configured(url: str, folder: Path) -> Settings:
-    """Of the service that the examples call from ``folder``."""
-    return Settings(database_url=url, data_roots=[str(folder)], output_root=str(folder))
+    """Of the service that the examples call from ``folder``; webhooks need a secret."""
+    return Settings(
+        database_url=url,
+        data_roots=[str(folder)],
+        output_root=str(folder),
+        key_secret=SecretStr("a secret of the pages' own service"),
+    )
 
 
 def run(example: Example, base: str, folder: Path) -> str:
@@ -69,7 +77,13 @@ def run(example: Example, base: str, folder: Path) -> str:
         argv = [bash, "-euo", "pipefail", "-c", command]
     environment = {**os.environ, "PYTHONPATH": str(CLIENT)}
     done = subprocess.run(
-        argv, capture_output=True, text=True, check=True, cwd=folder, env=environment
+        argv,
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=folder,
+        env=environment,
+        timeout=LONGEST,
     )
     return done.stdout
 

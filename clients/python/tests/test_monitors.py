@@ -1,16 +1,19 @@
 """Monitors by both clients: rows in, windows, series, alerts."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 
 from clients.python.tests.frames import ByInterchange
-from clients.python.tests.servers import hanging_up
+from clients.python.tests.servers import hanging_up, scripted
 from clients.python.tests.streams import drawn, hour, register, until
+from clients.python.tests.test_answers import with_news
 from priorshift_client import (
     AlertSpec,
     AsyncClient,
@@ -278,6 +281,27 @@ def test_what_is_wrong_is_said(
     with pytest.raises(error, match=said) as raised:
         work(client.monitors)
     assert isinstance(raised.value, PriorshiftError | ValueError)
+
+
+def test_fields_that_nobody_knows_are_left_out(client: Client, base: str) -> None:
+    monitor = client.monitors.create("news", "cards", WindowSpec(rows=10), alert=AlertSpec())
+    observed = client.monitors.observe(monitor, drawn(10), observed_at=hour(0))
+    series = until(lambda: found if (found := client.monitors.series(monitor)).count else None)
+    looks: list[tuple[str, Callable[[Client], bool]]] = [
+        ("/news", lambda c: c.monitors.get("news") == client.monitors.get("news")),
+        ("/news/windows", lambda c: len(list(c.monitors.windows("news"))) == 1),
+        ("/news/series", lambda c: c.monitors.series("news").time == series.time),
+    ]
+    for path, same in looks:
+        content = httpx.get(f"{base}/v1/monitors{path}").json()
+        news = with_news(content)
+        for by_class in ("estimate", "lower", "upper", "source"):
+            news.get(by_class, {}).pop("new-field", None)  # any name is a class there
+        body = json.dumps(news).encode()
+        answer = (200, {"Content-Type": "application/json"}, body)
+        with scripted(answer) as line, Client(line.base) as other:
+            assert same(other)
+    assert observed.streams[0].closed[0].size == 10
 
 
 def test_alerts_that_are_not_there(client: Client) -> None:

@@ -195,6 +195,8 @@ def message(headers: Mapping[str, str]) -> Message:
 def test_headers_as_servers_have_them(headers: Any, now: float) -> None:
     event = verify(SECRET + "\n", headers, bytearray(BODY), now=now)
     assert (event.type, event.data, event.message) == ("alert.opened", {"id": "5b1c"}, "msg_0f6a")
+    with pytest.raises(UnexpectedAnswer, match="holds no alert"):
+        event.alert  # noqa: B018
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from priorshift_client.errors import UnexpectedAnswer
 from priorshift_client.monitoring import Alert
 from priorshift_client.reading import read
 
@@ -69,4 +70,9 @@ class Event:
     @property
     def alert(self) -> Alert | None:
         """The alert that it tells of, with the classes that moved most; None of other events."""
-        return read(Alert, self.data) if self.type.startswith("alert.") else None
+        if not self.type.startswith("alert."):
+            return None
+        try:
+            return read(Alert, self.data)
+        except (KeyError, TypeError, ValueError) as error:
+            raise UnexpectedAnswer(f"{self.type} holds no alert: {error!r}") from error
