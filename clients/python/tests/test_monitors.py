@@ -164,6 +164,7 @@ COUNTRIES = ["BE", "BE", "NL", "NL", "BE", "BE"]
         ("datetimes", TIMES, COUNTRIES),
         ("texts", [time.isoformat() for time in TIMES], tuple(COUNTRIES)),
         ("numpy", np.array([t.replace(tzinfo=None) for t in TIMES], "M8[ns]"), np.array(COUNTRIES)),
+        ("mixed", [np.datetime64(t.replace(tzinfo=None), "ns") for t in TIMES], iter(COUNTRIES)),
         ("objects", np.array(TIMES, object), np.array(COUNTRIES, object)),
     ],
 )
@@ -268,6 +269,7 @@ def test_lists_come_in_pages(client: Client) -> None:
             "5 entries for 6 rows",
         ),
         (lambda c: c.observe("wrong", ROWS, segment={"a": "b"}), InvalidInput, "segment_by"),
+        (lambda c: c.observe("wrong", ROWS, observed_at=5), InvalidInput, "observed_at"),
         (lambda c: c.observe("", ROWS), ValueError, "cannot be a name"),
         (lambda c: c.series("wrong", class_name="bird"), InvalidInput, "not a class"),
         (lambda c: c.rows("wrong", 2**40), NotFound, "window"),

@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from collections.abc import Iterable
-from datetime import datetime
 from decimal import Decimal
 from itertools import chain
 from typing import Any
@@ -93,18 +92,20 @@ def labels(value: Any) -> list[Any]:
 
 def moments(value: Any) -> Any:
     """A time, or a list of them, as JSON takes them; NumPy's are in UTC."""
-    if value is None or isinstance(value, str | datetime):
-        return value
-    held = value if hasattr(value, "__array__") else list(value)
-    if not hasattr(held, "__array__"):
-        return [moments(cell(item)) for item in held]
-    array = np.asarray(held)
+    if not hasattr(value, "__array__"):
+        several = isinstance(value, Iterable) and not isinstance(value, str)
+        return [_moment(item) for item in value] if several else value
+    array = np.asarray(value)
     if array.dtype.kind != "M":
         return [cell(item) for item in array.tolist()]
     texts = np.asarray(np.datetime_as_string(array.astype("datetime64[us]"), timezone="UTC"))
     told = texts.astype(object)
     told[np.isnat(array)] = None
     return told.tolist()
+
+
+def _moment(item: Any) -> Any:
+    return moments(item) if isinstance(item, np.datetime64) else cell(item)
 
 
 def cells(value: NDArray[Any] | Iterable[Any]) -> list[Any]:
