@@ -265,12 +265,19 @@ class Windows:
         return None if found is None else round(float(found))
 
     def page(
-        self, monitor_id: str, state: str | None, before: int | None, limit: int
+        self,
+        monitor_id: str,
+        state: str | None,
+        segment: str | None,
+        before: int | None,
+        limit: int,
     ) -> Page[WindowPage]:
         """Windows of a monitor, the latest begun first, from the one before ``before``."""
         statement = _PAGE.where(streams.c.monitor_id == monitor_id)
         if state is not None:
             statement = statement.where(windows.c.state == state)
+        if segment is not None:
+            statement = statement.where(streams.c.segment == segment)
         if before is not None:
             statement = statement.where(windows.c.id < before)
         ordered = statement.order_by(windows.c.id.desc()).limit(limit + 1)

@@ -95,7 +95,7 @@ class GroupEstimateOut(Out):
     holm_p_value: float | None
 
 
-class FaultOut(Out):
+class JobFaultOut(Out):
     """What was wrong: ``pointer`` into what was asked."""
 
     pointer: str
@@ -123,7 +123,7 @@ class JobOut(Out):
     output: str | None = None
     files: int | None = None
     warnings: list[WarningOut] = Field(default_factory=list)
-    errors: list[FaultOut] = Field(default_factory=list)
+    errors: list[JobFaultOut] = Field(default_factory=list)
 
 
 class JobPage(Out):

@@ -17,11 +17,13 @@ from app.api.context import (
     encode_cursor,
     problems,
 )
+from app.api.history import checked
 from app.api.payload import only
+from app.api.requests import SegmentValue
 from app.api.trail import CallerDep
 from app.api.wire import npy
 from app.api.wire.pieces import Pieces
-from app.core.errors import MethodUnavailable
+from app.core.errors import InvalidInput, MethodUnavailable
 from app.monitoring.monitors import MonitorName
 from app.monitoring.rows import Held
 from app.monitoring.shapes import WindowItemOut, WindowPageOut
@@ -37,24 +39,28 @@ WindowId = Annotated[int, Path(ge=1, le=2**62)]
     "",
     response_model=WindowPageOut,
     responses=problems(404, 422, 503),
-    dependencies=[only("state", "cursor", "limit")],
+    dependencies=[only("state", "segment", "cursor", "limit")],
 )
 def list_windows(
     monitor: MonitorName,
     store: StoreDep,
     caller: CallerDep,
     state: Annotated[Literal["open", "sealed", "closed", "failed"] | None, Query()] = None,
+    segment: Annotated[str | None, Query(description="All without it")] = None,
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> Response:
     """Windows, the latest begun first; a failed one keeps its rows, and says why it failed."""
+    checked(SegmentValue, segment, "/query/segment")
     place = decode_cursor(cursor, 1)
     if place is not None and re.fullmatch("[0-9]{1,18}", place[0]) is None:
         raise bad_cursor()
     with store.read() as unit:
         record = unit.monitors.get(monitor, caller.models)
         before = None if place is None else int(place[0])
-        page = unit.windows.page(record.id, state, before, limit)
+        if segment is not None and segment not in unit.series.segments(record.id):
+            raise InvalidInput.at("/query/segment", f"there is no segment {segment[:60]!r}")
+        page = unit.windows.page(record.id, state, segment, before, limit)
     segmented = record.content["segment_by"] is not None
     items = [_item(window, segmented) for window in page.items]
     return answer(WindowPageOut(items=items, next_cursor=encode_cursor(page.next)))

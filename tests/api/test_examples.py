@@ -85,3 +85,8 @@ def test_every_shape_that_is_named_is_there(described: httpx.Client) -> None:
     text = described.get("/openapi.json").text
     named = set(re.findall('"#/components/schemas/([^"]+)"', text))
     assert named <= set(described.get("/openapi.json").json()["components"]["schemas"])
+
+
+def test_no_shape_is_called_by_where_it_is_written(described: httpx.Client) -> None:
+    shapes = described.get("/openapi.json").json()["components"]["schemas"]
+    assert not [name for name in shapes if "__" in name]

@@ -359,6 +359,15 @@ def test_windows_are_listed_and_keep_their_rows_where_that_is_asked(client: http
     (window,) = client.get("/v1/monitors/m/windows", params=cursor).json()["items"]
     assert (window["state"], window["segment"], window["size"]) == ("closed", "BE", 100)
     assert client.get(f"/v1/estimates/{window['estimate']}").json()["size"] == 100
+    post(client, posteriors, observed_at=at(0), segment={"country": "NL"})
+    series(client, 2)
+    for country in ("BE", "NL"):
+        asked = {"segment": country, "state": "closed"}
+        (of_country,) = client.get("/v1/monitors/m/windows", params=asked).json()["items"]
+        assert of_country["segment"] == country
+    refused = client.get("/v1/monitors/m/windows?segment=FR")
+    assert refused.status_code == 422
+    assert refused.json()["errors"][0]["pointer"] == "/query/segment"
     rows = client.get(f"/v1/monitors/m/windows/{window['id']}/rows")
     assert rows.headers["content-type"] == "application/x-npy"
     found = np.load(io.BytesIO(rows.content), allow_pickle=False)

@@ -182,6 +182,7 @@ def test_times_and_segments_of_each_row(
         ("NL", hour(0)): 1,
         ("NL", hour(1)): 1,
     }
+    assert {w.segment for w in client.monitors.windows(monitor, segment="NL")} == {"NL"}
     told = client.monitors.observe(monitor, ROWS, observed_at=hour(9), segment={"country": "NL"})
     assert [w.start for w in told.streams[0].closed] == [hour(1)]
     until(lambda: client.monitors.series(monitor, segment="NL").count == 2)

@@ -119,10 +119,15 @@ def observe(
 
 
 def list_windows(
-    monitor: Monitor | str, *, state: WindowState | None = None, limit: int = PAGE
+    monitor: Monitor | str,
+    *,
+    segment: str | None = None,
+    state: WindowState | None = None,
+    limit: int = PAGE,
 ) -> Listing[Window]:
-    """Windows, the latest begun first; ``limit`` is the size of a page."""
-    return Listing(_place(monitor, "windows"), Window, query(state=state, limit=limit))
+    """Windows, the latest begun first, all or of one segment; ``limit`` is the size of a page."""
+    which = query(segment=segment, state=state, limit=limit)
+    return Listing(_place(monitor, "windows"), Window, which)
 
 
 def get_rows(monitor: Monitor | str, window: Window | int) -> Call[NDArray[Any]]:
