@@ -1,6 +1,6 @@
 """A job in the words of a command line, as the service takes it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
@@ -16,29 +16,23 @@ def model(text: str) -> dict[str, Any]:
     return {"model": name, "alias": which}
 
 
-def named(option: str, given: Sequence[str]) -> dict[str, str]:
-    """``class=word`` each; ``ValueError`` for another, or a class twice."""
+def named(
+    option: str,
+    given: Sequence[str],
+    name: str = "CLASS",
+    cut: Callable[[str, str], tuple[str, str, str]] = str.rpartition,
+) -> dict[str, str]:
+    """``name=word`` each; ``ValueError`` for another, or a name twice.
+
+    ``cut``: at which equals sign. A class may hold one, a column or a number hardly.
+    """
     found: dict[str, str] = {}
     for text in given:
-        # A class may hold an equals sign, a column or a number hardly.
-        name, mark, value = text.rpartition("=")
-        if not (mark and name and value):
-            raise ValueError(f"{option} {text}: write CLASS=VALUE")
-        if name in found:
-            raise ValueError(f"{option}: {name} is there twice")
-        found[name] = value
-    return found
-
-
-def segment(given: Sequence[str]) -> dict[str, str]:
-    """``key=value`` each; ``ValueError`` for another, or a key twice."""
-    found: dict[str, str] = {}
-    for text in given:
-        key, mark, value = text.partition("=")
+        key, mark, value = cut(text, "=")
         if not (mark and key and value):
-            raise ValueError(f"--segment {text}: write KEY=VALUE")
+            raise ValueError(f"{option} {text}: write {name}=VALUE")
         if key in found:
-            raise ValueError(f"--segment: {key} is there twice")
+            raise ValueError(f"{option}: {key} is there twice")
         found[key] = value
     return found
 

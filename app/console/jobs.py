@@ -112,7 +112,7 @@ def run(
         ),
         group_by=group_by,
         method=method,
-        segment=asking.segment(segment or []),
+        segment=asking.named("--segment", segment or [], "KEY", str.partition),
         observed_at=observed_at,
         calibration=calibration,
         output=output,
