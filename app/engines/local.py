@@ -4,7 +4,6 @@ NumPy and pyarrow release the lock where it counts. Sums are merged in the order
 so that the answer is the same to the last bit, whatever the number of threads.
 """
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,12 +20,22 @@ AHEAD = 4
 """Partitions per thread that may be finished before their turn to be merged."""
 
 
+def _cores() -> int:
+    """Cores that the process may use: of a container with a quota, fewer than the machine has."""
+    from joblib import cpu_count
+
+    return int(cpu_count())
+
+
 @dataclass(frozen=True)
 class Local:
-    """``memory``: bytes that pieces and the work on them may take at once; ``threads``: at most."""
+    """``memory``: bytes that pieces and the work on them may take at once.
+
+    ``threads``: at most; as many as there are cores for this process.
+    """
 
     memory: int = MEMORY
-    threads: int = os.cpu_count() or 1
+    threads: int = field(default_factory=_cores)
 
     def sum(
         self,

@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from threading import Lock
@@ -101,3 +103,10 @@ def test_progress_counts_up() -> None:
 
 def test_workers_keep_some_memory() -> None:
     assert keep_memory() in (True, False)
+
+
+def test_takes_no_more_threads_than_the_process_has_cores() -> None:
+    program = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); "
+    program += "from app.engines import Local; print(Local().threads)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "1\n", done.stderr
