@@ -58,9 +58,11 @@ class Protocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Some of it, perhaps with the start of the body."""
+        were_due = self._headers_due
         super().data_received(data)
         if self._headers_due:
-            self._received += len(data)
+            # What they begin in may be the rest of a body that was refused.
+            self._received += len(data) if were_due else 0
             if self._received > MOST_HEADER_BYTES:
                 self._complete()
                 self.transport.close()

@@ -205,6 +205,24 @@ class TestTime:
             said = raw(client, f"GET /livez HTTP/1.1\r\n{some}Connection: close\r\n\r\n")
             assert said.startswith(b"HTTP/1.1 200")
 
+    def test_the_rest_of_a_refused_body_is_no_part_of_the_next_headers(
+        self, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # So little that both come in one piece.
+        monkeypatch.setattr(server, "MOST_HEADER_BYTES", 1000)
+        rest = 10_000
+        refused = f"POST /v1/models HTTP/1.1\r\nHost: x\r\nContent-Length: {rest}\r\n\r\n"
+        with limited(sqlite_url, max_body_bytes=1024) as client:
+            place = (client.base_url.host, client.base_url.port)
+            for _ in range(5):
+                with socket.create_connection(place, 10) as connection:
+                    connection.sendall(refused.encode())
+                    assert connection.recv(65_536).startswith(b"HTTP/1.1 413")
+                    connection.sendall(b" " * rest + b"GET /livez HTTP/1.1\r\nHost: x\r\n")
+                    time.sleep(0.05)
+                    connection.sendall(b"\r\n")
+                    assert connection.recv(65_536).startswith(b"HTTP/1.1 200")
+
 
 ANSWER = 13_000_000
 """Less than the bytes of an answer of 400,000 rows, more than what the kernel keeps of it."""
