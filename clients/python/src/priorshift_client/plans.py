@@ -9,12 +9,12 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
-from functools import partial, wraps
-from typing import Any, Generic, ParamSpec, Protocol, Self, TypeVar, overload
+from functools import partial
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
 from priorshift_client.calls import Call
 from priorshift_client.errors import PriorshiftError
-from priorshift_client.shells import Runs, RunsAsync
+from priorshift_client.shells import Method, Runs, RunsAsync
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -62,101 +62,37 @@ class ListensAsync(RunsAsync, Protocol):
         ...
 
 
-class Tells(Generic[P, T]):
+class Tells(Method[Listens, P, Plan[T], Iterator[T]]):
     """A method that goes through what a plan tells."""
 
-    def __init__(self, build: Callable[P, Plan[T]]) -> None:
-        self._build = build
-        self.__doc__ = build.__doc__
-
-    @overload
-    def __get__(self, owner: None, kind: type) -> Self: ...
-    @overload
-    def __get__(self, owner: Listens, kind: type) -> Callable[P, Iterator[T]]: ...
-    def __get__(self, owner: Listens | None, kind: type) -> Self | Callable[P, Iterator[T]]:
-        if owner is None:
-            return self
-        runner = owner
-
-        @wraps(self._build)
-        def method(*args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
-            return _told(runner, self._build(*args, **kwargs))
-
-        return method
+    def take(self, runner: Listens, built: Plan[T]) -> Iterator[T]:
+        """All of it."""
+        return _told(runner, built)
 
 
-class TellsAsync(Generic[P, T]):
+class TellsAsync(Method[ListensAsync, P, Plan[T], AsyncIterator[T]]):
     """The same, for ``async for``."""
 
-    def __init__(self, build: Callable[P, Plan[T]]) -> None:
-        self._build = build
-        self.__doc__ = build.__doc__
-
-    @overload
-    def __get__(self, owner: None, kind: type) -> Self: ...
-    @overload
-    def __get__(self, owner: ListensAsync, kind: type) -> Callable[P, AsyncIterator[T]]: ...
-    def __get__(
-        self, owner: ListensAsync | None, kind: type
-    ) -> Self | Callable[P, AsyncIterator[T]]:
-        if owner is None:
-            return self
-        runner = owner
-
-        @wraps(self._build)
-        def method(*args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
-            return _told_async(runner, self._build(*args, **kwargs))
-
-        return method
+    def take(self, runner: ListensAsync, built: Plan[T]) -> AsyncIterator[T]:
+        """All of it."""
+        return _told_async(runner, built)
 
 
-class Ends(Generic[P, T]):
+class Ends(Method[Listens, P, Plan[T], T]):
     """A method that waits for the one thing that a plan tells."""
 
-    def __init__(self, build: Callable[P, Plan[T]]) -> None:
-        self._build = build
-        self.__doc__ = build.__doc__
-
-    @overload
-    def __get__(self, owner: None, kind: type) -> Self: ...
-    @overload
-    def __get__(self, owner: Listens, kind: type) -> Callable[P, T]: ...
-    def __get__(self, owner: Listens | None, kind: type) -> Self | Callable[P, T]:
-        if owner is None:
-            return self
-        runner = owner
-
-        @wraps(self._build)
-        def method(*args: P.args, **kwargs: P.kwargs) -> T:
-            return next(_told(runner, self._build(*args, **kwargs)))
-
-        return method
+    def take(self, runner: Listens, built: Plan[T]) -> T:
+        """That thing."""
+        return next(_told(runner, built))
 
 
-class EndsAsync(Generic[P, T]):
+class EndsAsync(Method[ListensAsync, P, Plan[T], Coroutine[Any, Any, T]]):
     """The same, to be awaited."""
 
-    def __init__(self, build: Callable[P, Plan[T]]) -> None:
-        self._build = build
-        self.__doc__ = build.__doc__
-
-    @overload
-    def __get__(self, owner: None, kind: type) -> Self: ...
-    @overload
-    def __get__(self, owner: ListensAsync, kind: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
-    def __get__(
-        self, owner: ListensAsync | None, kind: type
-    ) -> Self | Callable[P, Coroutine[Any, Any, T]]:
-        if owner is None:
-            return self
-        runner = owner
-
-        @wraps(self._build)
-        async def method(*args: P.args, **kwargs: P.kwargs) -> T:
-            async with aclosing(_told_async(runner, self._build(*args, **kwargs))) as told:
-                return await anext(told)
-
-        return method
+    async def take(self, runner: ListensAsync, built: Plan[T]) -> T:
+        """That thing."""
+        async with aclosing(_told_async(runner, built)) as told:
+            return await anext(told)
 
 
 def _told(runner: Listens, plan: Plan[T]) -> Generator[T, None, None]:

@@ -8,6 +8,8 @@ from priorshift_client.calls import Call, Listing
 
 P = ParamSpec("P")
 T = TypeVar("T")
+R = TypeVar("R")
+B = TypeVar("B")
 
 
 class Runs(Protocol):
@@ -21,103 +23,68 @@ class Runs(Protocol):
 class RunsAsync(Protocol):
     """Runs calls and awaits."""
 
-    async def run(self, call: Call[T]) -> T:
+    def run(self, call: Call[T]) -> Coroutine[Any, Any, T]:
         """The result of a call."""
         ...
 
 
-class Does(Generic[P, T]):
-    """A method that runs one call."""
+class Method(Generic[R, P, B, T]):
+    """A method: what a function builds of its arguments, taken by a runner."""
 
-    def __init__(self, build: Callable[P, Call[T]]) -> None:
+    def __init__(self, build: Callable[P, B]) -> None:
         self._build = build
         self.__doc__ = build.__doc__
 
     @overload
     def __get__(self, owner: None, kind: type) -> Self: ...
     @overload
-    def __get__(self, owner: Runs, kind: type) -> Callable[P, T]: ...
-    def __get__(self, owner: Runs | None, kind: type) -> Self | Callable[P, T]:
+    def __get__(self, owner: R, kind: type) -> Callable[P, T]: ...
+    def __get__(self, owner: R | None, kind: type) -> Self | Callable[P, T]:
         if owner is None:
             return self
         runner = owner
 
         @wraps(self._build)
         def method(*args: P.args, **kwargs: P.kwargs) -> T:
-            return runner.run(self._build(*args, **kwargs))
+            return self.take(runner, self._build(*args, **kwargs))
 
         return method
 
+    def take(self, runner: R, built: B) -> T:
+        """What comes of it."""
+        raise NotImplementedError
 
-class DoesAsync(Generic[P, T]):
+
+class Does(Method[Runs, P, Call[T], T]):
+    """A method that runs one call."""
+
+    def take(self, runner: Runs, built: Call[T]) -> T:
+        """The call's result."""
+        return runner.run(built)
+
+
+class DoesAsync(Method[RunsAsync, P, Call[T], Coroutine[Any, Any, T]]):
     """The same, to be awaited."""
 
-    def __init__(self, build: Callable[P, Call[T]]) -> None:
-        self._build = build
-        self.__doc__ = build.__doc__
-
-    @overload
-    def __get__(self, owner: None, kind: type) -> Self: ...
-    @overload
-    def __get__(self, owner: RunsAsync, kind: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
-    def __get__(
-        self, owner: RunsAsync | None, kind: type
-    ) -> Self | Callable[P, Coroutine[Any, Any, T]]:
-        if owner is None:
-            return self
-        runner = owner
-
-        @wraps(self._build)
-        async def method(*args: P.args, **kwargs: P.kwargs) -> T:
-            return await runner.run(self._build(*args, **kwargs))
-
-        return method
+    def take(self, runner: RunsAsync, built: Call[T]) -> Coroutine[Any, Any, T]:
+        """The call's result, awaited."""
+        return runner.run(built)
 
 
-class Lists(Generic[P, T]):
+class Lists(Method[Runs, P, Listing[T], Iterator[T]]):
     """A method that gives the items of a list, fetching pages as they are needed."""
 
-    def __init__(self, build: Callable[P, Listing[T]]) -> None:
-        self._build = build
-        self.__doc__ = build.__doc__
-
-    @overload
-    def __get__(self, owner: None, kind: type) -> Self: ...
-    @overload
-    def __get__(self, owner: Runs, kind: type) -> Callable[P, Iterator[T]]: ...
-    def __get__(self, owner: Runs | None, kind: type) -> Self | Callable[P, Iterator[T]]:
-        if owner is None:
-            return self
-        runner = owner
-
-        @wraps(self._build)
-        def method(*args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
-            return _items(runner, self._build(*args, **kwargs))
-
-        return method
+    def take(self, runner: Runs, built: Listing[T]) -> Iterator[T]:
+        """The items."""
+        return _items(runner, built)
 
 
-class ListsAsync(Generic[P, T]):
+class ListsAsync(Method[RunsAsync, P, Listing[T], AsyncIterator[T]]):
     """The same, for ``async for``."""
 
-    def __init__(self, build: Callable[P, Listing[T]]) -> None:
-        self._build = build
-        self.__doc__ = build.__doc__
-
-    @overload
-    def __get__(self, owner: None, kind: type) -> Self: ...
-    @overload
-    def __get__(self, owner: RunsAsync, kind: type) -> Callable[P, AsyncIterator[T]]: ...
-    def __get__(self, owner: RunsAsync | None, kind: type) -> Self | Callable[P, AsyncIterator[T]]:
-        if owner is None:
-            return self
-        runner = owner
-
-        @wraps(self._build)
-        def method(*args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
-            return _items_async(runner, self._build(*args, **kwargs))
-
-        return method
+    def take(self, runner: RunsAsync, built: Listing[T]) -> AsyncIterator[T]:
+        """The items."""
+        return _items_async(runner, built)
 
 
 def _items(runner: Runs, listing: Listing[T]) -> Iterator[T]:
