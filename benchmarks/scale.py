@@ -13,6 +13,7 @@ import os
 import shutil
 import tempfile
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -403,6 +404,22 @@ def constants(rows: int) -> None:
     names = ["classes", "survey", "multipliers", "with Hessian"]
     names += [f"calibrated: {name}" for name in names[1:]]
     print(table(names, lines))
+    with folder(None) as where:
+        paths = write(where, rows * 20, 40, FIVE)
+        numbers = rows * 20 * len(FIVE)
+        takes = (apart(reading, paths), apart(checking, where, False), apart(checking, where, True))
+    names = ["pyarrow's reading", "and checking", "and keeping"]
+    print(table(names, [[f"{1e9 * run.processors / numbers:.1f}" for run in takes]]))
+
+
+def checking(where: Path, keep: bool) -> Run:
+    """What a data set of the service takes to read, on one thread; all rows kept, or none."""
+    found = partitions(where, model(5).classes)
+    begun, spent = time.perf_counter(), time.process_time()
+    pieces = (piece for partition in found for piece in partition.pieces())
+    deque(pieces, maxlen=None if keep else 0)
+    seconds = [time.perf_counter() - begun]
+    return Run(seconds, time.process_time() - spent, resident(), [])
 
 
 @dataclass(frozen=True)
@@ -412,8 +429,8 @@ class Costs:
     Assumed: bytes per second from storage, and bytes of memory, of a worker of one core.
     """
 
-    read: float = 2.5
-    hold: float = 5.0
+    read: float = 3.0
+    hold: float = 6.5
     survey: float = 5.5
     further: float = 3.5
     task: float = 1.5e6

@@ -149,9 +149,9 @@ class Scaling:
         if self.steep:
             return self.apply(posteriors.astype(np.float64, copy=False))
         if posteriors.shape[1] == 2:
-            lowest = max(float(posteriors.min(initial=1.0)), self.floor)
+            raised, lowest = _raised(posteriors, self.floor)
             if lowest > 0 and -np.log(lowest) * float(np.abs(self.scale).max()) <= SAFE_EXPONENT:
-                return self._over_the_first(at_least(posteriors, self.floor))
+                return self._over_the_first(raised)
         logs = log_scores(posteriors, self.floor)
         logs *= self.scale if self.common is None else self.common
         largest = float(self.scale.max()) * np.log(posteriors.shape[1])
@@ -245,9 +245,15 @@ def log_scores(posteriors: AnyFloats, floor: float) -> Floats:
 
 def at_least(posteriors: AnyFloats, floor: float) -> AnyFloats:
     """max(g, floor), N × C; the argument itself where that is so already, which is seen faster."""
-    if float(posteriors.min(initial=1.0)) >= floor:
-        return posteriors
-    return np.asarray(np.maximum(posteriors, floor, dtype=np.float64))
+    return _raised(posteriors, floor)[0]
+
+
+def _raised(posteriors: AnyFloats, floor: float) -> tuple[AnyFloats, float]:
+    """The same, and a lower bound on what is in it."""
+    lowest = float(posteriors.min(initial=1.0))
+    if lowest >= floor:
+        return posteriors, lowest
+    return np.maximum(posteriors, floor, dtype=np.float64), floor
 
 
 def log_odds(posteriors: Floats, floor: float) -> Floats:
