@@ -1,0 +1,52 @@
+"""Databases written by earlier releases: what they hold reads as it did, digit for digit."""
+
+import gzip
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.main import create_app
+from models_store import schema
+from models_store.engine import connect
+from tests.conftest import served
+from tests.history.writing import content, settings
+
+KEPT = Path(__file__).parent.parent / "data" / "history"
+RELEASES = sorted(path.name.removesuffix(".sql.gz") for path in KEPT.glob("*.sql.gz"))
+
+
+def missing(before: Any, after: Any, place: str = "") -> list[str]:
+    """Where ``after`` lacks or changes something of ``before``; later releases may add fields."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        faults = [f"{place}/{name} is gone" for name in before.keys() - after.keys()]
+        for name in before.keys() & after.keys():
+            faults += missing(before[name], after[name], f"{place}/{name}")
+        return faults
+    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        pairs = enumerate(zip(before, after, strict=True))
+        return [fault for k, pair in pairs for fault in missing(*pair, f"{place}/{k}")]
+    return [] if before == after else [f"{place}: {before!r} became {after!r}"]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_what_a_release_wrote_reads_the_same(release: str, tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    with sqlite3.connect(path) as connection:
+        connection.executescript(
+            gzip.decompress((KEPT / f"{release}.sql.gz").read_bytes()).decode()
+        )
+    connection.close()
+    url = f"sqlite:///{path}"
+    engine = connect(url)
+    schema.migrate(engine)
+    engine.dispose()
+    answers = json.loads(gzip.decompress((KEPT / f"{release}.json.gz").read_bytes()))
+    assert len(answers) > 100
+    with served(create_app(settings(url, tmp_path))) as client:
+        for address, before in answers.items():
+            answer = client.get(address)
+            assert answer.status_code == 200, (address, answer.text)
+            assert missing(before, content(answer)) == [], address
