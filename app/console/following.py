@@ -10,6 +10,7 @@ from urllib.parse import quote
 import httpx
 from rich.console import Console
 
+from app.console.interrupts import Interrupts
 from app.console.progress import Shown
 from app.console.service import NotNow, Refused, Service, Unreachable, ask
 
@@ -71,19 +72,20 @@ def follow(
     of: Callable[[], News],
     service: Service,
     id: str,
-    leaving: str = "the job goes on; priorshift job follow",
+    interrupts: Interrupts,
+    leaving: str = LEAVING,
 ) -> Job:
     """The job once it is over, shown meanwhile; Ctrl-C asks, ``Left`` if it is to go on alone."""
     console = Console(stderr=True)
     while True:
         try:
-            with Shown(console, id) as shown:
+            with interrupts.felt(), Shown(console, id) as shown:
                 for job in of():
                     shown.update(job)
             assert job is not None
             return job
         except KeyboardInterrupt:
-            choice = _choice(console)
+            choice = _choice(console, interrupts)
         if choice == "d":
             raise Left(f"{leaving} {id}")
         if choice == "c":
@@ -97,14 +99,15 @@ def cancel(service: Service, id: str) -> httpx.Response | None:
     return None
 
 
-def _choice(console: Console) -> str:
+def _choice(console: Console, interrupts: Interrupts) -> str:
     """c, d, or another letter to go on; whoever cannot be asked, or has had enough, detaches."""
     if not (sys.stdin.isatty() and console.is_terminal):
         return "d"
     try:
-        question = "cancel the job (c), detach from it (d), or go on (Enter)? "
-        console.print(question, end="", highlight=False)
-        return input().strip().lower()[:1]
+        with interrupts.felt():
+            question = "cancel the job (c), detach from it (d), or go on (Enter)? "
+            console.print(question, end="", highlight=False)
+            return input().strip().lower()[:1]
     except (KeyboardInterrupt, EOFError):
         console.print()
         return "d"

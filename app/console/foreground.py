@@ -33,7 +33,10 @@ LEAVING = "a server on this database goes on with the job, or priorshift job res
 
 @dataclass
 class Foreground:
-    """Stands in for the queue of the application within ``service``: runs what is asked there."""
+    """Stands in for the queue of the application within ``service``: runs what is asked there.
+
+    From its making on, a polite end of the process gives the job back.
+    """
 
     service: Local
     _task: TaskRecord | None = None
@@ -46,6 +49,7 @@ class Foreground:
         self._jobs = Jobs(state.store, state.settings, state.nulls)
         self._lane = self._jobs.lane()
         state.jobs = self
+        signal.signal(signal.SIGTERM, self._end)
 
     def queue(self, unit: UnitOfWork, id: str, at: datetime) -> None:
         """Add the task of a new job, and take it."""
@@ -53,11 +57,10 @@ class Foreground:
         self._task = unit.tasks.take(JOB, id, self._owner, at, self._lane.lease_seconds)
 
     def start(self, id: str) -> None:
-        """Run the job in a thread; a polite end of the process gives it back."""
+        """Run the job in a thread."""
         settings: Settings = self._jobs.settings
         logs.configure(settings.log_format, "error")
         threadpool_limits(1)
-        signal.signal(signal.SIGTERM, self._end)
         threading.Thread(target=self._run, args=[id], name="job", daemon=True).start()
 
     def news(self, id: str) -> News:
@@ -83,7 +86,8 @@ class Foreground:
 
     def _run(self, id: str) -> None:
         try:
-            while not self._stopped.is_set() and not self._settled(id):
+            # What is held is begun even then: its handler gives it back.
+            while (self._task or not self._stopped.is_set()) and not self._settled(id):
                 task, self._task = self._task or self._again(id), None
                 if task is None:
                     self._stopped.wait(LOOK_SECONDS)

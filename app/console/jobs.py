@@ -24,6 +24,7 @@ from app.console.commands import (
     tell,
 )
 from app.console.following import Job, Left, address, follow, news
+from app.console.interrupts import Interrupts
 from app.console.service import Refused, Service, Upload, ask
 
 WITHOUT = 1
@@ -123,11 +124,13 @@ def run(
         _here(key, lambda service: str(_made(service, body)["id"]), fail_on_shift, as_json)
         return
     service = service_of(url, key, False)
-    made = _made(service, body)
-    if detach:
+    with Interrupts() as interrupts:
+        made = _made(service, body)
+        found = None if detach else _followed(service, made["id"], interrupts)
+    if found is None:
         tell(made, as_json, show.queued)
-        return
-    _followed(service, made["id"], fail_on_shift, as_json)
+    else:
+        _end(service, found, fail_on_shift, as_json)
 
 
 @job.command("list")
@@ -169,7 +172,10 @@ def follow_job(
     as_json: AsJson = False,
 ) -> None:
     """Wait for a job, as job run does; it may be over."""
-    _followed(service_of(url, key, local), id, fail_on_shift, as_json)
+    service = service_of(url, key, local)
+    with Interrupts() as interrupts:
+        found = _followed(service, id, interrupts)
+    _end(service, found, fail_on_shift, as_json)
 
 
 @job.command("resume")
@@ -197,14 +203,15 @@ def _here(
     from app.console import foreground
 
     service = in_place(foreground.settings(), key)
-    here = foreground.Foreground(service)
-    id = find(service)
-    here.start(id)
-    try:
-        found = follow(lambda: here.news(id), service, id, foreground.LEAVING)
-    except Left as left:
-        here.leave()
-        _left(left)
+    with Interrupts() as interrupts:
+        here = foreground.Foreground(service)
+        id = find(service)
+        here.start(id)
+        try:
+            found = follow(lambda: here.news(id), service, id, interrupts, foreground.LEAVING)
+        except Left as left:
+            here.leave()
+            _left(left)
     _end(service, found, fail_on_shift, as_json)
 
 
@@ -213,12 +220,11 @@ def _made(service: Service, body: Upload) -> dict[str, Any]:
     return made
 
 
-def _followed(service: Service, id: str, fail_on_shift: bool, as_json: bool) -> None:
+def _followed(service: Service, id: str, interrupts: Interrupts) -> Job:
     try:
-        found = follow(lambda: news(service, id), service, id)
+        return follow(lambda: news(service, id), service, id, interrupts)
     except Left as left:
         _left(left)
-    _end(service, found, fail_on_shift, as_json)
 
 
 def _left(left: Left) -> NoReturn:
