@@ -109,27 +109,6 @@ def test_filters_choose_the_rows_that_sqlite_chooses(text: str, given_rows: list
     assert {k for k, met in enumerate(mask(text, table)) if met} == chosen
 
 
-@given(texts, rows)
-def test_row_groups_are_only_skipped_when_no_row_passes(text: str, given_rows: list[Any]) -> None:
-    import pyarrow.compute as pc
-    import pyarrow.dataset as ds
-    import pyarrow.parquet as pq
-
-    columns = [list(column) for column in zip(*given_rows, strict=True)]
-    table = pa.table(
-        {n: pa.array(c, t) for (n, t), c in zip(COLUMNS.items(), columns, strict=True)}
-    )
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, row_group_size=2)
-    fragment = ds.ParquetFileFormat().make_fragment(pa.BufferReader(sink.getvalue()))
-    condition = Conditions(COLUMNS, pc.field, AT).met(filters.parse(text, AT))
-    kept = {g.id for g in fragment.subset(condition, schema=table.schema).row_groups}
-    needed = {k // 2 for k, met in enumerate(mask(text, table)) if met}
-    assert needed <= kept
-    chosen = table.filter(condition).num_rows
-    assert chosen == sum(mask(text, table))
-
-
 @given(st.text(st.sampled_from("abi=<>!'\"(),.109e-+ \n\x00andorNOTnull;é\ud800"), max_size=30))
 def test_whatever_is_written_is_a_filter_or_an_error_with_a_place(text: str) -> None:
     table = pa.table({"a": [1], "b": ["x"], "i": [1.5]})

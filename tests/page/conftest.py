@@ -25,7 +25,7 @@ class Filled:
     last: dict[str, str]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def filled(workspace: Path, sqlite_template: Path) -> Iterator[Filled]:
     """A service with models, estimates, monitors and an alert."""
     path = workspace / "filled.db"
