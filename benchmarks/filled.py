@@ -16,7 +16,7 @@ WATCHED = 26
 """Hours of a monitor,"""
 ROWS = 600
 """and rows in each."""
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 600.0
 COUNTRIES = ("BE", "NL")
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]

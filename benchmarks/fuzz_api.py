@@ -101,7 +101,7 @@ def fuzz(base: str, examples: int, seed: int, phases: str = PHASES) -> int:
     options = [f"--max-examples={examples}", f"--seed={seed}", f"--phases={phases}"]
     with tempfile.TemporaryDirectory() as folder:
         description = Path(folder) / "openapi.json"
-        found = httpx.get(f"{base}/openapi.json", headers=bearer()).raise_for_status()
+        found = httpx.get(f"{base}/openapi.json", headers=bearer(), timeout=60).raise_for_status()
         description.write_bytes(found.content)
         run = [*command, "run", str(description), f"--url={base}", *options]
         environment["PYTHONPATH"] = str(Path(__file__).parents[1])

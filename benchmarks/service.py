@@ -38,7 +38,7 @@ def service(**settings: str) -> Iterator[Running]:
         )
         running = Running(f"http://127.0.0.1:{port}", port, process.pid)
         try:
-            _wait(running.base)
+            _wait(running.base, process)
             yield running
         finally:
             process.terminate()
@@ -53,12 +53,12 @@ def free_port() -> int:
         return port
 
 
-def _wait(base: str) -> None:
-    for _ in range(600):
+def _wait(base: str, process: "subprocess.Popen[bytes]") -> None:
+    while process.poll() is None:
         try:
-            if httpx.get(f"{base}/readyz").status_code == 200:
+            if httpx.get(f"{base}/readyz", timeout=60).status_code == 200:
                 return
         except httpx.TransportError:
             pass
         time.sleep(0.1)
-    raise RuntimeError("the server did not start")
+    raise RuntimeError("the server ended")

@@ -11,6 +11,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import httpx
+import hypothesis
 import pytest
 import sqlalchemy as sa
 import uvicorn
@@ -22,8 +23,38 @@ from app.settings import Settings
 from models_store import schema
 from models_store.engine import connect
 from models_store.store import Store
+from tests.patience import patience
 
 BACKENDS = ("sqlite", "postgresql")
+
+# A busy machine is no fault. In CI, hypothesis's own profile below it draws the same each time.
+hypothesis.settings.register_profile(
+    "tests", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
+)
+hypothesis.settings.load_profile("tests")
+
+FIRST_THREADS = frozenset(threading.enumerate())
+
+
+def later_threads() -> list[threading.Thread]:
+    """What tests have started and not ended, given a while to end."""
+    found = [thread for thread in threading.enumerate() if thread not in FIRST_THREADS]
+    for thread in found:
+        thread.join(patience(10))
+    return [thread for thread in found if thread.is_alive()]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_threads_left() -> Iterator[None]:
+    """What a module starts it also ends."""
+    yield
+    assert later_threads() == []
+
+
+def pytest_runtest_call(item: pytest.Item) -> None:
+    """Strategies draw alone: one fails where another thread uses ``random`` meanwhile."""
+    if isinstance(item, pytest.Function) and hypothesis.is_hypothesis_test(item.obj):
+        assert later_threads() == []
 
 
 @pytest.fixture(scope="session")
@@ -113,7 +144,7 @@ def served(app: FastAPI) -> Iterator[httpx.Client]:
             assert thread.is_alive(), "the server did not start"
             time.sleep(0.005)
         port = server.servers[0].sockets[0].getsockname()[1]
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=patience(60)) as client:
             yield client
     finally:
         server.should_exit = True

@@ -18,6 +18,7 @@ from app.main import create_app
 from app.settings import Settings
 from models_store import schema
 from models_store.engine import connect
+from tests.patience import patience
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -83,7 +84,7 @@ def run(example: Example, base: str, folder: Path) -> str:
         check=True,
         cwd=folder,
         env=environment,
-        timeout=LONGEST,
+        timeout=patience(LONGEST),
     )
     return done.stdout
 

@@ -5,10 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import httpx
 import pytest
 
-from tests.end_to_end.processes import free_port, ready
+from tests.end_to_end.processes import caller, free_port, ready
+from tests.patience import patience
 
 PRIORSHIFT = [sys.executable, "-m", "app.cli"]
 
@@ -19,7 +19,12 @@ def environment(url: str, **more: str) -> dict[str, str]:
 
 def run(given: dict[str, str], *words: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [*PRIORSHIFT, *words], env=given, capture_output=True, text=True, check=False, timeout=60
+        [*PRIORSHIFT, *words],
+        env=given,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=patience(60),
     )
 
 
@@ -48,15 +53,17 @@ def test_the_first_key_comes_from_the_command_line(sqlite_url: str, tmp_path: Pa
     try:
         ready(base, process)
         headers = {"Authorization": f"Bearer {key}"}
-        assert httpx.get(f"{base}/v1/models").status_code == 401
-        assert httpx.get(f"{base}/v1/models", headers=headers).status_code == 200
-        entries = httpx.get(f"{base}/v1/audit", headers=headers).json()["items"]
-        assert [(e["action"], e["key_name"]) for e in entries] == [("keys create", "command-line")]
-        assert run(given, "keys", "revoke", listed.split()[0]).returncode == 0
-        httpx.get(f"{base}/livez")
+        with caller(base) as client:
+            assert client.get("/v1/models").status_code == 401
+            assert client.get("/v1/models", headers=headers).status_code == 200
+            entries = client.get("/v1/audit", headers=headers).json()["items"]
+            made_by = [(entry["action"], entry["key_name"]) for entry in entries]
+            assert made_by == [("keys create", "command-line")]
+            assert run(given, "keys", "revoke", listed.split()[0]).returncode == 0
+            client.get("/livez")
     finally:
         process.terminate()
-        process.wait(timeout=30)
+        process.wait(timeout=patience(30))
     assert "revoked" in run(given, "keys", "list").stdout
 
 

@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import yaml
 
 from tests.end_to_end.processes import free_port, ready
 from tests.jobs.places import placed
+from tests.patience import Deadline, patience
 
 ROOT = Path(__file__).parent.parent
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
@@ -61,7 +61,7 @@ def test_the_entry_point_serves_as_in_the_image(database_url: str, tmp_path: Pat
         assert subprocess.run(check, env=environment, check=False).returncode == 0
     finally:
         process.terminate()
-        assert process.wait(timeout=30) in (0, -15)
+        assert process.wait(timeout=patience(30)) in (0, -15)
 
 
 def test_the_dockerfile_passes_hadolint() -> None:
@@ -85,10 +85,10 @@ def healthy(check: list[str], process: "subprocess.Popen[bytes]") -> None:
     """Wait until a health check of the image passes outside one."""
     assert check[:2] == ["CMD", "python"]
     command = [sys.executable, *check[2:]]
-    deadline = time.monotonic() + 30
+    deadline = Deadline(30)
     while subprocess.run(command, check=False, stderr=subprocess.DEVNULL).returncode != 0:
         assert process.poll() is None
-        assert time.monotonic() < deadline
+        assert not deadline.over()
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def cluster(tmp_path: Path) -> Iterator[str]:
     finally:
         for process in reversed(processes):
             process.terminate()
-            process.wait(timeout=30)
+            process.wait(timeout=patience(30))
 
 
 def test_jobs_run_on_the_cluster_of_the_composition(

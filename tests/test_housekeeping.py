@@ -15,6 +15,7 @@ from models_store.records import Answer, WebhookRecord
 from models_store.store import Store
 from models_store.tables import estimate_segments, evaluations
 from tests.models_store.test_store import prepared, validated
+from tests.patience import until
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
@@ -118,10 +119,7 @@ def test_a_database_that_goes_is_told_once(
     store = Store(connect(sqlite_url + ".nowhere/x.db"))
     found = Housekeeping(store, None)
     found.start()
-    for _ in range(200):
-        if caplog.records:
-            break
-        found._stopped.wait(0.02)
+    until(lambda: len(caplog.records) > 0)
     found._stopped.wait(0.1)
     found.close()
     store.close()

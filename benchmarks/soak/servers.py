@@ -50,12 +50,13 @@ class Service:
             [*SERVE, "--port", str(self.port), *self.arguments], env=environment
         )
 
-    def ready(self, seconds: float = 60.0) -> float:
-        """Wait until it is ready; how long that took."""
+    def ready(self, seconds: float = 600.0) -> float:
+        """Wait until it is ready, if it does not end before; how long that took."""
+        assert self.process is not None
         began = time.monotonic()
-        while time.monotonic() - began < seconds:
+        while time.monotonic() - began < seconds and self.process.poll() is None:
             try:
-                if httpx.get(f"{self.base}/readyz", timeout=5).status_code == 200:
+                if httpx.get(f"{self.base}/readyz", timeout=20).status_code == 200:
                     return time.monotonic() - began
             except httpx.TransportError:
                 pass

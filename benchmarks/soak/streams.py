@@ -23,7 +23,7 @@ from models_store.tables import tasks
 
 WORKERS, CLIENTS = 3, 8
 EVERY_SECONDS = 5.0
-SETTLE_SECONDS = 120.0
+SETTLE_SECONDS = 600.0
 MONITORS: Mapping[str, Mapping[str, Any]] = {
     "thousands": {"window": {"rows": 1000}},
     "seconds": {"window": {"duration": "PT2S", "grace": "PT2S"}},

@@ -20,6 +20,7 @@ from app.main import create_app
 from app.settings import Settings
 from tests.api.sources import COUNTED, register, validation
 from tests.conftest import served
+from tests.patience import patience
 
 BATCH = {"posteriors": [[0.9, 0.1], [0.3, 0.7]]}
 JSON = {"content-type": "application/json"}
@@ -71,7 +72,7 @@ class TestCompressedBodies:
         content = empty * (900_000 // len(empty)) + packed(encoding, json.dumps(BATCH).encode())
         start = time.monotonic()
         assert post(lasting, address, content, encoding).status_code in (200, 400)
-        assert time.monotonic() - start < 3.0
+        assert time.monotonic() - start < patience(3.0)
 
     def test_bombs_are_413(self, sqlite_url: str, encoding: str) -> None:
         bomb = packed(encoding, b" " * 200_000_000)
@@ -127,7 +128,7 @@ class TestTime:
         rows = np.column_stack([1 / (1 + odds), odds / (1 + odds)])
         content = io.BytesIO()
         np.save(content, rows)
-        with limited(sqlite_url, request_seconds=0.2) as client:
+        with limited(sqlite_url, request_seconds=patience(0.2)) as client:
             address = register(client, "long", COUNTED)
             answer = client.post(
                 f"{address}/estimates?method=em&options.tolerance=1e-300&keep=true",
@@ -151,7 +152,7 @@ class TestTime:
             assert client.get("/v1/models").json()["items"] == []
 
     def test_slow_bodies_are_408(self, sqlite_url: str) -> None:
-        with limited(sqlite_url, body_seconds=0.3) as client:
+        with limited(sqlite_url, body_seconds=patience(0.3)) as client:
             head = (
                 "POST /v1/models HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
                 "Content-Length: 1000\r\n\r\n{"
@@ -161,7 +162,7 @@ class TestTime:
     def test_slow_headers_are_cut_off(
         self, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(server, "HEADER_SECONDS", 0.3)
+        monkeypatch.setattr(server, "HEADER_SECONDS", patience(0.3))
         with limited(sqlite_url) as client:
             assert raw(client, "GET /livez HTTP/1.1\r\nHost:") == b""
             assert raw(client, "") == b""
@@ -172,16 +173,16 @@ class TestTime:
     def test_what_follows_an_answer_is_cut_off_too(
         self, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(server, "LINGER_SECONDS", 0.3)
+        monkeypatch.setattr(server, "LINGER_SECONDS", patience(0.3))
         body = "POST /v1/nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 9999\r\n\r\n"
         with limited(sqlite_url) as client:
             for head in ("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n", body):
-                assert dripped(client, head) < 3.0
+                assert dripped(client, head) < patience(3.0)
 
     def test_answers_that_nobody_reads_are_dropped(
         self, sqlite_url: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(server, "READ_SECONDS", 0.3)
+        monkeypatch.setattr(server, "READ_SECONDS", patience(0.3))
         with limited(sqlite_url) as client:
             assert unread(client, register(client, "unread", COUNTED))
 
@@ -213,9 +214,8 @@ class TestTime:
         rest = 10_000
         refused = f"POST /v1/models HTTP/1.1\r\nHost: x\r\nContent-Length: {rest}\r\n\r\n"
         with limited(sqlite_url, max_body_bytes=1024) as client:
-            place = (client.base_url.host, client.base_url.port)
             for _ in range(5):
-                with socket.create_connection(place, 10) as connection:
+                with connected(client) as connection:
                     connection.sendall(refused.encode())
                     assert connection.recv(65_536).startswith(b"HTTP/1.1 413")
                     connection.sendall(b" " * rest + b"GET /livez HTTP/1.1\r\nHost: x\r\n")
@@ -238,7 +238,7 @@ def asked(client: httpx.Client, address: str) -> Iterator[socket.socket]:
         f"POST {address}/posteriors HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-npy\r\n"
         f"Content-Length: {len(buffer.getvalue())}\r\n\r\n"
     )
-    with socket.create_connection((client.base_url.host, client.base_url.port), 60) as connection:
+    with connected(client) as connection:
         connection.sendall(head.encode() + buffer.getvalue())
         connection.recv(1)
         yield connection
@@ -247,13 +247,13 @@ def asked(client: httpx.Client, address: str) -> Iterator[socket.socket]:
 def unread(client: httpx.Client, address: str) -> bool:
     """Whether the server gives up on a large answer that is read after a second only."""
     with asked(client, address) as connection:
-        time.sleep(1.0)
+        time.sleep(patience(1.0))
         return len(drained(connection)) < ANSWER
 
 
 def drained(connection: socket.socket) -> bytes:
     """What comes until a second of silence, or the end."""
-    connection.settimeout(1.0)
+    connection.settimeout(patience(1.0))
     said = b""
     try:
         while part := connection.recv(1 << 20):
@@ -266,10 +266,10 @@ def drained(connection: socket.socket) -> bytes:
 def dripped(client: httpx.Client, head: str) -> float:
     """Seconds until the server hangs up on somebody who sends an empty line now and then."""
     start = time.monotonic()
-    with socket.create_connection((client.base_url.host, client.base_url.port), 10) as connection:
+    with connected(client) as connection:
         try:
             connection.sendall(head.encode())
-            while time.monotonic() < start + 3.0:
+            while time.monotonic() < start + patience(3.0):
                 time.sleep(0.05)
                 connection.sendall(b"\r\n")
         except ConnectionError:
@@ -277,10 +277,15 @@ def dripped(client: httpx.Client, head: str) -> float:
     return time.monotonic() - start
 
 
+def connected(client: httpx.Client) -> socket.socket:
+    place = client.base_url.host, client.base_url.port
+    return socket.create_connection(place, patience(60))
+
+
 def raw(client: httpx.Client, head: str) -> bytes:
     """What the server says to these bytes until it hangs up."""
     said = b""
-    with socket.create_connection((client.base_url.host, client.base_url.port), 10) as connection:
+    with connected(client) as connection:
         try:
             connection.sendall(head.encode())
             while part := connection.recv(65_536):
@@ -296,12 +301,12 @@ class TestQueue:
         content = json.dumps(
             {"posteriors": rows, "method": "em", "options": {"tolerance": 1e-300}}
         ).encode()
-        with limited(sqlite_url, large_slots=1, queue=1, request_seconds=2.0) as client:
+        with limited(sqlite_url, large_slots=1, queue=1, request_seconds=patience(2.0)) as client:
             address = register(client, "queue", COUNTED)
             statuses: list[int] = []
 
             def ask() -> None:
-                with httpx.Client(base_url=client.base_url, timeout=60) as own:
+                with httpx.Client(base_url=client.base_url, timeout=patience(60)) as own:
                     answer = own.post(f"{address}/estimates", content=content, headers=JSON)
                     statuses.append(answer.status_code)
 

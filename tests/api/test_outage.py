@@ -23,6 +23,7 @@ from models_store.errors import Unavailable
 from models_store.store import Store
 from tests.api.sources import COUNTED, register
 from tests.conftest import served
+from tests.patience import patience
 
 BATCH = {"posteriors": [[0.9, 0.1], [0.2, 0.8]]}
 SECRET = "a secret of more than thirty-two characters"
@@ -43,6 +44,7 @@ class Broken:
         store.engine.dispose()
         self._path.rename(self._away)
         self._path.mkdir()
+        store.engine.dispose()  # what was opened meanwhile
 
     def back(self, store: Store) -> None:
         self._path.rmdir()
@@ -128,7 +130,7 @@ def test_twins_are_computed_once(client: httpx.Client) -> None:
     ready = threading.Barrier(6)
 
     def ask(_: int) -> httpx.Response:
-        with httpx.Client(base_url=client.base_url, timeout=60) as own:
+        with httpx.Client(base_url=client.base_url, timeout=patience(60)) as own:
             ready.wait()
             return own.post(
                 f"{address}/estimates",

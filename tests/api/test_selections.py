@@ -10,15 +10,15 @@ from app.main import create_app
 from app.settings import Settings
 from tests.api.sources import register
 from tests.conftest import served
+from tests.patience import patience
 
 BATCH = {"posteriors": [[0.9, 0.1], [0.2, 0.8]]}
-SECONDS = 0.4
 
 
 @pytest.fixture
 def two(database_url: str) -> Iterator[tuple[httpx.Client, httpx.Client]]:
     """Two processes on one database."""
-    settings = Settings(database_url=database_url, selection_seconds=SECONDS)
+    settings = Settings(database_url=database_url, selection_seconds=patience(0.4))
     with served(create_app(settings)) as first, served(create_app(settings)) as second:
         yield first, second
 
@@ -56,11 +56,11 @@ def test_changes_are_seen(two: tuple[httpx.Client, httpx.Client]) -> None:
     point(first, 2)
     assert (asked(first, "@champion"), asked(first, "latest"), asked(first, "2")) == (2, 2, 2)
     assert asked(second, "2") == 2
-    time.sleep(SECONDS)
+    time.sleep(patience(0.4))
     assert (asked(second, "@champion"), asked(second, "latest")) == (2, 2)
     assert first.delete("/v1/models/m/aliases/champion").status_code == 204
     assert asked(first, "@champion") == 0
-    time.sleep(SECONDS)
+    time.sleep(patience(0.4))
     assert asked(second, "@champion") == 0
 
 
@@ -73,7 +73,7 @@ def test_a_deleted_model_gets_no_estimates(two: tuple[httpx.Client, httpx.Client
     kept = second.post("/v1/models/m/versions/1/estimates", json=BATCH)
     assert kept.status_code == 404
     assert "deleted" in kept.json()["detail"]
-    time.sleep(SECONDS)
+    time.sleep(patience(0.4))
     assert asked(second, "1") == 0
 
 

@@ -17,6 +17,7 @@ from app.training.work import learn
 from tests.api.sources import CLASSES, COUNTED, register
 from tests.api.trained import COUNTRIES, NAMES, THREE, address, codes, rows, train, training
 from tests.conftest import served
+from tests.patience import until
 
 HALF = {"legit": 0.5, "fraud": 0.5}
 
@@ -297,8 +298,7 @@ class TestProcess:
                 target=lambda: statuses.append(client.post("/v1/models", json=sent).status_code)
             )
             thread.start()
-            while trainer._process is None:
-                pass
+            until(lambda: trainer._process)
             trainer.close()
             thread.join()
         assert statuses == [503]

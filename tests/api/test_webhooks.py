@@ -1,8 +1,7 @@
 """Webhooks over HTTP: who may, what is kept, what arrives."""
 
 import logging
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -21,6 +20,7 @@ from models_store.store import Store
 from models_store.webhooks import DELIVER, EVENTS, Event
 from tests.api.test_access import ADMIN, bearer, guarded_settings
 from tests.conftest import served
+from tests.patience import patience, until
 from tests.webhooks.receivers import Answer, Received, raw, receiving
 
 SECRET = "a secret of the server's own"
@@ -63,7 +63,7 @@ class Hooked:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deliver, "SCHEDULE", (0.02, 0.05, 0.1))
-    monkeypatch.setattr(sending, "SECONDS", 2.0)
+    monkeypatch.setattr(sending, "SECONDS", patience(2.0))
 
 
 @pytest.fixture
@@ -79,13 +79,6 @@ def hooked(database_url: str) -> Iterator[Hooked]:
     with served(create_app(settings)) as client:
         yield Hooked(client, store)
     store.close()
-
-
-def until(true: Callable[[], bool], seconds: float = 20.0) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.01)
 
 
 class TestDelivery:
@@ -159,7 +152,7 @@ class TestDelivery:
     def test_one_that_hangs_is_left_and_holds_nobody_up(
         self, hooked: Hooked, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(sending, "SECONDS", 0.3)
+        monkeypatch.setattr(sending, "SECONDS", patience(0.3))
 
         def hang(connection: Any) -> None:
             while connection.recv(65536):

@@ -15,6 +15,7 @@ import pytest
 
 from tests.api.sources import CLASSES, scores
 from tests.end_to_end.processes import free_port, ready
+from tests.patience import patience
 
 PRIORSHIFT = [sys.executable, "-m", "app.cli"]
 
@@ -62,7 +63,7 @@ def remote(sqlite_template: Path, place: Path) -> Iterator[dict[str, str]]:
         yield given
     finally:
         process.terminate()
-        process.wait(timeout=30)
+        process.wait(timeout=patience(30))
 
 
 def run(given: dict[str, str], *words: str | Path) -> "subprocess.CompletedProcess[str]":
@@ -72,7 +73,7 @@ def run(given: dict[str, str], *words: str | Path) -> "subprocess.CompletedProce
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=patience(120),
     )
 
 

@@ -7,6 +7,7 @@ import select
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -31,6 +32,7 @@ from tests.api.sources import CLASSES, register, scores, validation
 from tests.console.test_commands import PRIORSHIFT, run
 from tests.end_to_end.processes import free_port, ready
 from tests.jobs.places import fill, write
+from tests.patience import Deadline, patience
 
 MANY = 2000
 """Partitions that take longer than any of these tests looks at them."""
@@ -61,7 +63,7 @@ class Service:
         return environment(self.folder)
 
     def get(self, path: str) -> dict[str, Any]:
-        found: dict[str, Any] = httpx.get(self.url + path).json()
+        found: dict[str, Any] = httpx.get(self.url + path, timeout=patience(30)).json()
         return found
 
     def jobs(self) -> list[dict[str, Any]]:
@@ -70,27 +72,27 @@ class Service:
 
     def wait(self, id: str, *states: str, started: bool = False) -> dict[str, Any]:
         """The job in one of these states, with a partition done if ``started``."""
-        deadline = time.monotonic() + 30
+        deadline = Deadline(30)
         while True:
             job = self.get(f"/v1/jobs/{id}")
             begun = job["progress"] is not None and job["progress"]["partitions"] > 0
             if job["state"] in states and (begun or not started):
                 return job
-            assert time.monotonic() < deadline, job
+            assert not deadline.over(), job
             time.sleep(0.05)
 
     def running(self, output: str) -> str:
         """The id of the job that writes there, once it runs."""
-        deadline = time.monotonic() + 30
+        deadline = Deadline(30)
         while True:
             for item in self.get("/v1/jobs?state=running")["items"]:
                 if item["asked"].get("output") == output:
                     return str(item["id"])
-            assert time.monotonic() < deadline
+            assert not deadline.over()
             time.sleep(0.02)
 
     def cancel(self, id: str) -> None:
-        httpx.delete(f"{self.url}/v1/jobs/{id}")
+        httpx.delete(f"{self.url}/v1/jobs/{id}", timeout=patience(30))
         self.wait(id, "cancelled")
 
     def task(self, id: str) -> TaskRecord:
@@ -110,9 +112,9 @@ class Service:
 
     def wait_for_another(self, id: str) -> None:
         """Until a job is taken for a second time."""
-        deadline = time.monotonic() + 30
+        deadline = Deadline(30)
         while self.task(id).attempts < 2:
-            assert time.monotonic() < deadline
+            assert not deadline.over()
             time.sleep(0.05)
 
     @contextmanager
@@ -125,7 +127,7 @@ class Service:
 
     def restart(self) -> None:
         self.process.terminate()
-        assert self.process.wait(timeout=30) in (0, -signal.SIGTERM)
+        assert self.process.wait(timeout=patience(30)) in (0, -signal.SIGTERM)
         self.start()
 
     def start(self) -> None:
@@ -165,13 +167,13 @@ def service(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     port = free_port()
     made = Service(folder, port, started(folder, port))
     try:
-        with httpx.Client(base_url=made.url, timeout=60) as client:
+        with httpx.Client(base_url=made.url, timeout=patience(60)) as client:
             register(client, "cards", {"validation": validation(2000)})
             client.put("/v1/models/cards/aliases/champion", json={"version": 1})
         yield made
     finally:
         made.process.terminate()
-        made.process.wait(timeout=30)
+        made.process.wait(timeout=patience(30))
 
 
 def job(given: dict[str, str], *words: str) -> "subprocess.CompletedProcess[str]":
@@ -240,9 +242,9 @@ class Terminal:
 
     def until(self, text: str) -> None:
         """Read until it shows ``text``, and forget what came before."""
-        deadline = time.monotonic() + 30
+        deadline = Deadline(30)
         while text not in self.shown:
-            assert time.monotonic() < deadline, self.shown
+            assert not deadline.over(), self.shown
             if select.select([self._master], [], [], 1.0)[0]:
                 self.shown += os.read(self._master, 65536).decode(errors="replace")
         self.shown = self.shown.partition(text)[2]
@@ -259,7 +261,7 @@ class Terminal:
             while more := os.read(self._master, 65536):
                 self.shown += more.decode(errors="replace")
         os.close(self._master)
-        return self.process.wait(timeout=30)
+        return self.process.wait(timeout=patience(30))
 
 
 class TestRun:
@@ -310,7 +312,7 @@ class TestFollow:
         with background(service.given, *adjust("some/", "restarted")) as follower:
             id = service.running("restarted")
             service.restart()
-            out, error = follower.communicate(timeout=60)
+            out, error = follower.communicate(timeout=patience(60))
         assert follower.returncode == 0, error
         assert f"{ROWS * SOME} rows in {SOME} files in restarted" in out
         assert "nobody answers; waiting" in error
@@ -337,7 +339,7 @@ class TestFollow:
         with background(service.given, *adjust("many/", "unasked")) as follower:
             id = service.running("unasked")
             follower.send_signal(signal.SIGINT)
-            out, error = follower.communicate(timeout=30)
+            out, error = follower.communicate(timeout=patience(30))
         assert (follower.returncode, out) == (1, "")
         assert error.splitlines()[-1] == f"the job goes on; priorshift job follow {id}"
         service.cancel(id)
@@ -376,7 +378,7 @@ class TestInPlace:
         words = ("run", "estimate", *SCORES)
         with background(service.given, *words) as there:
             here = job(service.in_place, *words, "--local")
-            out, error = there.communicate(timeout=30)
+            out, error = there.communicate(timeout=patience(30))
         assert (here.returncode, there.returncode) == (0, 0), here.stderr + error
         assert here.stdout.splitlines()[1:] == out.splitlines()[1:]
         assert [item["state"] for item in service.jobs()[:2]] == ["done", "done"]
@@ -387,7 +389,7 @@ class TestInPlace:
             [*PRIORSHIFT, "job", "run", "adjust", "--dataset", "scores/", "--model", "cards@1",
              "--output", "adjusted", "--local", "--json"],
             env=given, cwd=service.folder / "data", capture_output=True, text=True, check=False,
-            timeout=60,
+            timeout=patience(60),
         )  # fmt: skip
         assert found.returncode == 0, found.stderr
         assert json.loads(found.stdout)["files"] == 3
@@ -402,7 +404,7 @@ class TestInPlace:
             id = service.running(f"left{number}")
             assert service.task(id).attempts == 1
             process.send_signal(number)
-            error = process.communicate(timeout=30)[1]
+            error = process.communicate(timeout=patience(30))[1]
         assert process.returncode == 1, error
         assert "a server on this database goes on" in " ".join(error.split())
         service.wait_for_another(id)
@@ -420,7 +422,7 @@ class TestInPlace:
             while not list(tmp_path.glob("resumed/*.parquet")):
                 assert process.poll() is None
             process.send_signal(signal.SIGINT)
-            error = process.communicate(timeout=30)[1]
+            error = process.communicate(timeout=patience(30))[1]
         words = error.split()
         assert words[-4:-1] == ["priorshift", "job", "resume"]
         resumed = job(alone, "resume", words[-1])
@@ -437,6 +439,56 @@ class TestInPlace:
         service.run_out(id)
         done = service.wait(id, "done")
         assert (done["rows"], done["files"]) == (ROWS * SOME, SOME)
+
+
+SIGNALLED = """
+import os, sys
+from app.cli import main
+from app.console import jobs
+made, number = jobs._made, int(sys.argv.pop(1))
+def then(service, body):
+    answer = made(service, body)
+    os.kill(os.getpid(), number)
+    return answer
+jobs._made = then
+main()
+"""
+"""The command, sent a signal between the answer to its request and whatever comes next."""
+
+
+class TestEndedAtOnce:
+    def run(self, given: dict[str, str], number: int, *words: str) -> str:
+        """What it says of the job, which goes on."""
+        command = [sys.executable, "-c", SIGNALLED, str(int(number)), "job", *words]
+        found = subprocess.run(
+            command,
+            env={**given, "COLUMNS": "200"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=patience(60),
+        )
+        assert (found.returncode, found.stdout) == (1, ""), found.stderr
+        return " ".join(found.stderr.splitlines()[-1].split())
+
+    def test_by_an_interrupt(self, service: Service) -> None:
+        said = self.run(service.given, signal.SIGINT, *adjust("many/", "at-once"))
+        (newest, *_) = service.jobs()
+        assert newest["asked"]["output"] == "at-once"
+        assert said == f"the job goes on; priorshift job follow {newest['id']}"
+        service.cancel(newest["id"])
+
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_in_place(self, service: Service, number: signal.Signals) -> None:
+        words = adjust("many/", f"at-once-{number}")
+        said = self.run(service.in_place, number, *words, "--local")
+        (newest, *_) = service.jobs()
+        assert newest["asked"]["output"] == f"at-once-{number}"
+        assert said.startswith("a server on this database goes on with the job")
+        assert said.endswith(newest["id"])
+        service.wait_for_another(newest["id"])
+        service.cancel(newest["id"])
 
 
 MISTAKES = [

@@ -3,6 +3,7 @@
 from threading import Barrier, Thread
 
 from app.core.lazy import cached_property
+from tests.patience import patience
 
 
 class Thing:
@@ -16,7 +17,7 @@ class Thing:
         """It."""
         self.asked += 1
         if self.barrier is not None:
-            self.barrier.wait(10)
+            self.barrier.wait(patience(10))
         return 7
 
 

@@ -237,7 +237,7 @@ for k, partition in enumerate(found.partitions):
     def slow(rows):
         if k == 1:
             print("writing", flush=True)
-            time.sleep(60)
+            time.sleep(600)
         return shifted(rows)
     out.write(k, partition, slow)
 """

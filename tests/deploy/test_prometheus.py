@@ -5,8 +5,7 @@ import math
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +19,7 @@ from benchmarks.filled import fill
 from tests.deploy.files import DASHBOARD, PROMETHEUS, RULES, expressions, metrics, read, rules
 from tests.end_to_end.processes import free_port, ready
 from tests.packages import program
+from tests.patience import patience, until
 from tests.webhooks.receivers import Receiver, receiving
 
 ADMIN = "a" * 40
@@ -71,13 +71,6 @@ class Watched:
         return [number for number in numbers if math.isfinite(number)]
 
 
-def until(true: Callable[[], bool], what: str, seconds: float = 40.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, f"not in time: {what}"
-        time.sleep(0.1)
-
-
 @pytest.fixture(scope="module")
 def executable() -> str:
     return program("prometheus", "prometheus")
@@ -99,7 +92,7 @@ def watched(
     with receiving() as receiver, serving(folder, ports[0]) as process:
         ready(bases[0], process)
         headers = {"Authorization": f"Bearer {ADMIN}"}
-        with httpx.Client(base_url=bases[0], headers=headers, timeout=60) as service:
+        with httpx.Client(base_url=bases[0], headers=headers, timeout=patience(60)) as service:
             key = service.post("/v1/api-keys", json={"name": "prometheus", "scopes": ["read"]})
             (folder / "metrics-key").write_text(key.json()["key"] + "\n")
             body = {"url": receiver.base, "events": ["alert.opened"]}
@@ -158,7 +151,7 @@ def filled_in(expression: str) -> str:
 
 
 def test_prometheus_answers_every_query_of_the_dashboard(watched: Watched) -> None:
-    until(lambda: bool(watched.receiver.got), "the alert's event")
+    until(lambda: bool(watched.receiver.got), what="the alert's event")
     missing = dict.fromkeys(filled_in(expression) for _, expression in expressions())
     assert len(missing) > 25
 
@@ -172,7 +165,7 @@ def test_prometheus_answers_every_query_of_the_dashboard(watched: Watched) -> No
         return not missing
 
     try:
-        until(all_answer, "an answer to every query")
+        until(all_answer, what="an answer to every query")
     except AssertionError:
         pytest.fail("nothing answers " + "\n".join(missing))
 
@@ -199,7 +192,7 @@ def test_what_it_scrapes_is_what_the_service_says(watched: Watched) -> None:
         "priorshift_ready": 1,
     }
     for expression, value in expected.items():
-        until(partial(gives, watched, expression, value), expression)
+        until(partial(gives, watched, expression, value), what=expression)
     # Whichever worker answers, nothing goes to and fro.
     for change in (
         "changes(priorshift_prevalence_ratio[4s])",
@@ -207,7 +200,7 @@ def test_what_it_scrapes_is_what_the_service_says(watched: Watched) -> None:
         "changes(priorshift_queue_limit[4s])",
         "resets(priorshift_estimates_total[4s])",
     ):
-        until(partial(still, watched, change), change)
+        until(partial(still, watched, change), what=change)
 
 
 def gives(watched: Watched, expression: str, value: float) -> bool:
@@ -225,7 +218,7 @@ def test_every_target_and_rule_is_well_and_nothing_alarms(watched: Watched) -> N
     found = [rule for group in watched.ask("rules")["groups"] for rule in group["rules"]]
     assert {rule["name"] for rule in found} == {r.get("alert", r.get("record")) for r in rules()}
     # A scrape of a busy machine may take more than the second that it has here.
-    until(partial(well, watched), "targets and rules that are well")
+    until(partial(well, watched), what="targets and rules that are well")
 
 
 def well(watched: Watched) -> bool:

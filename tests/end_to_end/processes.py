@@ -7,6 +7,8 @@ from pathlib import Path
 
 import httpx
 
+from tests.patience import Deadline, patience
+
 
 def free_port() -> int:
     """A port that nobody listens on."""
@@ -16,13 +18,18 @@ def free_port() -> int:
         return port
 
 
+def caller(base: str) -> httpx.Client:
+    """Of a server process; as patient as the machine is busy."""
+    return httpx.Client(base_url=base, timeout=patience(60))
+
+
 def ready(base: str, process: "subprocess.Popen[bytes]") -> None:
     """Wait until the server is ready."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
+    deadline = Deadline(60)
+    while not deadline.over():
         assert process.poll() is None, "the server ended"
         try:
-            if httpx.get(f"{base}/readyz").status_code == 200:
+            if httpx.get(f"{base}/readyz", timeout=patience(5)).status_code == 200:
                 return
         except httpx.TransportError:
             pass

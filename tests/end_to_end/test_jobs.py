@@ -16,6 +16,7 @@ from models_store.engine import WRITING, connect
 from models_store.tables import jobs, tasks
 from tests.api.sources import CLASSES, register, scores, validation
 from tests.jobs.places import over, settings, write
+from tests.patience import Deadline, patience
 
 FILES, ROWS = 16, 250_000
 
@@ -43,7 +44,7 @@ def pair(workspace: Path, folder: Path) -> Iterator[tuple[Service, Service, sa.E
         server.start()
     for server in servers:
         server.ready()
-    with httpx.Client(base_url=servers[0].base, timeout=60) as client:
+    with httpx.Client(base_url=servers[0].base, timeout=patience(60)) as client:
         register(client, "cards", {"validation": validation(2000)})
     yield (*servers, engine)
     for server in servers:
@@ -53,7 +54,7 @@ def pair(workspace: Path, folder: Path) -> Iterator[tuple[Service, Service, sa.E
 
 def ask(server: Service, **given: Any) -> str:
     body = {"model": "cards", "dataset": {"path": "scores/*.parquet"}, **given}
-    answer = httpx.post(f"{server.base}/v1/jobs", json=body, timeout=60)
+    answer = httpx.post(f"{server.base}/v1/jobs", json=body, timeout=patience(60))
     assert answer.status_code == 202, answer.text
     id: str = answer.json()["id"]
     return id
@@ -61,9 +62,9 @@ def ask(server: Service, **given: Any) -> str:
 
 def begun(engine: sa.Engine, id: str, files: Path | None) -> bool:
     """Wait for a finished round, or a few files; whether the job was still going on then."""
-    deadline = time.monotonic() + 60
+    deadline = Deadline(60)
     statement = sa.select(jobs.c.state, jobs.c.checkpoint.is_not(None)).where(jobs.c.id == id)
-    while time.monotonic() < deadline:
+    while not deadline.over():
         with engine.connect() as connection:
             state, kept = connection.execute(statement).one()
         if state == "done":
@@ -94,14 +95,14 @@ def killed(
         server.start()
         server.ready()
     assert kills > 0
-    with httpx.Client(base_url=pair[0].base, timeout=60) as client:
+    with httpx.Client(base_url=pair[0].base, timeout=patience(60)) as client:
         return over(client, id, 120)
 
 
 def test_an_estimate_goes_on_from_its_last_round(
     pair: tuple[Service, Service, sa.Engine],
 ) -> None:
-    with httpx.Client(base_url=pair[0].base, timeout=60) as client:
+    with httpx.Client(base_url=pair[0].base, timeout=patience(60)) as client:
         plain = over(client, ask(pair[0], kind="estimate"), 120)
         job = killed(pair, ask(pair[0], kind="estimate"))
         assert (plain["state"], job["state"]) == ("done", "done"), job
@@ -120,7 +121,7 @@ def test_adjusted_files_are_whole_and_the_same(
 ) -> None:
     target = {"legit": 0.9, "fraud": 0.1}
     out = folder / "out"
-    with httpx.Client(base_url=pair[0].base, timeout=60) as client:
+    with httpx.Client(base_url=pair[0].base, timeout=patience(60)) as client:
         given: dict[str, Any] = {"kind": "adjust", "target_priors": target}
         plain = over(client, ask(pair[0], output="plain", **given), 120)
         job = killed(pair, ask(pair[0], output="killed", **given), out / "killed")

@@ -13,7 +13,8 @@ import httpx
 import pytest
 
 from tests.api.sources import CLASSES
-from tests.end_to_end.processes import free_port, ready
+from tests.end_to_end.processes import caller, free_port, ready
+from tests.patience import patience, until
 
 
 class Server:
@@ -39,7 +40,7 @@ class Server:
 
 def write_until_it_stops(base: str, prefix: str, versions: list[str], estimates: list[str]) -> None:
     """Register and estimate; note what was acknowledged."""
-    with httpx.Client(base_url=base, timeout=10) as client:
+    with httpx.Client(base_url=base, timeout=patience(10)) as client:
         for k in range(1, 100_000):
             share = k / 1_000_000
             source = {"priors": {"legit": 1 - share, "fraud": share}, "metadata": {"by": prefix}}
@@ -70,8 +71,9 @@ def test_nothing_acknowledged_is_lost(database_url: str, how: signal.Signals) ->
     names = ["first", "second"]
     acknowledged: dict[str, tuple[list[str], list[str]]] = {name: ([], []) for name in names}
     with server.running() as process:
-        for name in names:
-            httpx.post(f"{server.base}/v1/models", json={"name": name, "classes": CLASSES})
+        with caller(server.base) as client:
+            for name in names:
+                client.post("/v1/models", json={"name": name, "classes": CLASSES})
         threads = [
             threading.Thread(
                 target=write_until_it_stops, args=(server.base, name, *acknowledged[name])
@@ -81,12 +83,13 @@ def test_nothing_acknowledged_is_lost(database_url: str, how: signal.Signals) ->
         for thread in threads:
             thread.start()
         time.sleep(1.0)
+        until(lambda: all(len(done) > 3 for _, done in acknowledged.values()))
         process.send_signal(how)
         for thread in threads:
             thread.join()
-        status = process.wait(timeout=30)
+        status = process.wait(timeout=patience(30))
         assert status in (0, -how)
-    with server.running(), httpx.Client(base_url=server.base) as client:
+    with server.running(), caller(server.base) as client:
         for name in names:
             versions, estimates = acknowledged[name]
             assert len(versions) > 3

@@ -32,6 +32,7 @@ from tests.end_to_end.values import (
     SECRET,
     SEGMENT,
 )
+from tests.patience import Deadline, patience
 
 CLASSES = [LABEL, "other"]
 BATCH: dict[str, Any] = {
@@ -80,12 +81,12 @@ def service(module: str, url: str, folder: Path) -> Iterator[Told]:
         yield told
     finally:
         process.terminate()
-        process.wait(timeout=30)
+        process.wait(timeout=patience(30))
 
 
 def listening(port: int, process: "subprocess.Popen[bytes]") -> None:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
+    deadline = Deadline(60)
+    while not deadline.over():
         assert process.poll() is None, "the server ended"
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
@@ -114,7 +115,7 @@ def administer(url: str, statement: str) -> None:
 def raw(port: int, sent: bytes) -> None:
     """What no client library sends; the connection ends before an answer is read."""
     with socket.create_connection(("127.0.0.1", port)) as connection:
-        connection.settimeout(1)
+        connection.settimeout(patience(1))
         with suppress(ConnectionError):
             connection.sendall(sent)
             connection.recv(10)
@@ -193,7 +194,7 @@ def test_no_log_holds_what_was_sent(secret_url: str, tmp_path: Path) -> None:
     with service(FAULTY, secret_url, tmp_path) as told:
         admin = {"Authorization": f"Bearer {ADMIN}"}
         base = f"http://127.0.0.1:{told.port}"
-        with httpx.Client(base_url=base, headers=admin, timeout=60) as client:
+        with httpx.Client(base_url=base, headers=admin, timeout=patience(60)) as client:
             key = successes(client)
             for status, answer in failures(client, key):
                 assert answer.status_code == status, answer.text
@@ -232,7 +233,9 @@ def test_an_unreachable_database_is_logged_without_its_password(tmp_path: Path) 
     url = f"postgresql://planted:{PASSWORD}@127.0.0.1:1/planted"
     with service("app.cli", url, tmp_path) as told:
         for path, headers in (("/readyz", {}), ("/v1/models", {"Authorization": "Bearer planted"})):
-            answer = httpx.get(f"http://127.0.0.1:{told.port}{path}", headers=headers, timeout=30)
+            answer = httpx.get(
+                f"http://127.0.0.1:{told.port}{path}", headers=headers, timeout=patience(30)
+            )
             assert answer.status_code == 503
             assert "planted" not in answer.text
     assert "planted" not in told.text()
@@ -265,7 +268,7 @@ def test_a_wrong_address_is_told_without_its_password(command: str, url: str) ->
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=patience(60),
     )
     assert done.returncode != 0
     assert PASSWORD not in done.stdout + done.stderr
@@ -280,7 +283,7 @@ def test_a_wrong_setting_is_told_without_the_others(name: str) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=patience(60),
     )
     assert done.returncode == 2
     assert done.stderr.startswith(f"priorshift: PRIORSHIFT_{name}")

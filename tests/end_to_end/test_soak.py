@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +17,8 @@ from benchmarks.soak.servers import Postgres, Service, faults, migrated
 from benchmarks.soak.streams import watched
 from models_store import schema
 from models_store.engine import connect
+from tests.end_to_end.processes import caller
+from tests.patience import patience, until
 
 
 @pytest.fixture(scope="module")
@@ -50,14 +51,14 @@ def test_killed_workers_neither_lose_rows_nor_count_them_twice(workspace: Path) 
 def test_an_outage_of_the_database_passes(postgres: Postgres) -> None:
     service = Service(postgres.url)
     with service.running():
-        with httpx.Client(base_url=service.base, timeout=30) as http:
+        with caller(service.base) as http:
             http.delete("/v1/models/m", params={"force": "true"})
-        found = interrupted(service, postgres, 1, clients=4, up_seconds=5.0)
+        found = interrupted(service, postgres, 1, clients=4, up_seconds=patience(5.0))
     assert found.wrong == []
     assert found.not_ready == 1
     assert found.stateless_failures == 0
     assert found.statuses["estimates 503"] > 0
-    assert found.seconds[0] < 5.0
+    assert found.seconds[0] < patience(5)
     assert found.connections <= 20
 
 
@@ -66,23 +67,25 @@ def test_a_database_that_comes_later(postgres: Postgres) -> None:
     service = Service(postgres.url)
     service.start()
     try:
-        for _ in range(300):
-            try:
-                answer = httpx.get(f"{service.base}/readyz", timeout=10)
-                break
-            except httpx.TransportError:
-                time.sleep(0.1)
+        answer = until(lambda: answered(f"{service.base}/readyz"))
         assert answer.status_code == 503
         assert "database" in answer.json()["detail"]
-        assert httpx.get(f"{service.base}/livez").status_code == 200
-        models = httpx.get(f"{service.base}/v1/models")
+        assert httpx.get(f"{service.base}/livez", timeout=patience(10)).status_code == 200
+        models = httpx.get(f"{service.base}/v1/models", timeout=patience(10))
         assert models.status_code == 503
         assert models.headers["retry-after"]
         postgres.start()
-        assert service.ready() < 5.0
-        assert httpx.get(f"{service.base}/v1/models").status_code == 200
+        assert service.ready() < patience(5)
+        assert httpx.get(f"{service.base}/v1/models", timeout=patience(10)).status_code == 200
     finally:
         service.stop()
+
+
+def answered(url: str) -> httpx.Response | None:
+    try:
+        return httpx.get(url, timeout=patience(20))
+    except httpx.TransportError:
+        return None
 
 
 @pytest.mark.parametrize(("breaks", "said"), [(full, "full"), (read_only, "written to")])
@@ -108,7 +111,7 @@ def test_a_database_of_another_release_is_not_served(workspace: Path) -> None:
     command = [sys.executable, "-m", "app.cli", "serve", "--port", "0"]
     environment = {**os.environ, "PRIORSHIFT_DATABASE_URL": url}
     found = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False, timeout=60
+        command, env=environment, capture_output=True, text=True, check=False, timeout=patience(60)
     )
     assert found.returncode == 2
     said = " ".join(found.stderr.split())
@@ -129,11 +132,14 @@ def test_a_backup_of_a_service_that_runs(workspace: Path, tmp_path: Path) -> Non
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=patience(60),
         )
 
     address = "/v1/models/m/versions/1/estimates"
-    with Service(url).running() as service, httpx.Client(base_url=service.base) as http:
+    with (
+        Service(url).running() as service,
+        caller(service.base) as http,
+    ):
         source = {"priors": {"legit": 0.9, "fraud": 0.1}}
         first = {"name": "m", "classes": ["legit", "fraud"], "source": source}
         assert http.post("/v1/models", json=first).status_code == 201
@@ -146,7 +152,10 @@ def test_a_backup_of_a_service_that_runs(workspace: Path, tmp_path: Path) -> Non
         assert "stop the service" in " ".join(busy.stderr.split())
     restored = command("restore", str(file), "--overwrite")
     assert restored.returncode == 0, restored.stderr
-    with Service(url).running() as service, httpx.Client(base_url=service.base) as http:
+    with (
+        Service(url).running() as service,
+        caller(service.base) as http,
+    ):
         assert http.get(kept).status_code == 200
         assert http.get(later).status_code == 404
 
@@ -156,12 +165,7 @@ def test_beyond_this_machine_it_asks_for_keys_before_the_database_answers() -> N
     service = Service("postgresql://me@127.0.0.1:1/y", settings)
     service.start()
     try:
-        for _ in range(300):
-            try:
-                answer = httpx.get(f"{service.base}/v1/models", timeout=20)
-                break
-            except httpx.TransportError:
-                time.sleep(0.1)
+        answer = until(lambda: answered(f"{service.base}/v1/models"))
         assert answer.status_code == 401
     finally:
         service.stop()

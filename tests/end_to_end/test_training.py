@@ -13,14 +13,15 @@ import pytest
 from tests.api.sources import CLASSES
 from tests.api.trained import training
 from tests.end_to_end.processes import children, free_port, ready, runs
+from tests.patience import Deadline, patience
 
 SLOW = training("random-forest", count=4000, parameters={"n_estimators": 1000})
 
 
 def wait_for(process: int, running: bool) -> list[int]:
     """The fits that a server runs, once there are some or none."""
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
+    deadline = Deadline(20)
+    while not deadline.over():
         found = children(process)
         if bool(found) == running:
             return found
@@ -39,7 +40,9 @@ def test_a_fit_ends_with_its_server(sqlite_url: str, how: signal.Signals) -> Non
 
     def post() -> None:
         try:
-            answer = httpx.post(f"http://127.0.0.1:{port}/v1/models", json=sent, timeout=60)
+            answer = httpx.post(
+                f"http://127.0.0.1:{port}/v1/models", json=sent, timeout=patience(60)
+            )
             statuses.append(answer.status_code)
         except httpx.TransportError:
             statuses.append(None)
@@ -51,12 +54,12 @@ def test_a_fit_ends_with_its_server(sqlite_url: str, how: signal.Signals) -> Non
         fits = wait_for(server.pid, running=True)
         began = time.monotonic()
         server.send_signal(how)
-        server.wait(timeout=30)
+        server.wait(timeout=patience(30))
         thread.join()
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < patience(10)
         assert statuses == [503 if how == signal.SIGTERM else None]
         while any(map(runs, fits)):
-            assert time.monotonic() - began < 20
+            assert time.monotonic() - began < patience(20)
             time.sleep(0.02)
     finally:
         server.kill()

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 
@@ -13,12 +13,13 @@ import httpx
 from models_store.engine import connect
 from models_store.store import Store
 from tests.end_to_end.processes import free_port, ready
+from tests.patience import patience, until
 from tests.webhooks.receivers import Answer, Received, receiving
 
 SERVE = """
 from app.cli import main
 from app.webhooks import deliver
-deliver.LEASE_SECONDS, deliver.SCHEDULE = 3.0, (0.1,) * 8
+deliver.LEASE_SECONDS, deliver.SCHEDULE = %s, (0.1,) * 8
 main()
 """
 """The service in a hurry: a lease that is over within the patience of a test."""
@@ -33,16 +34,18 @@ def serve(url: str) -> tuple[str, "subprocess.Popen[bytes]"]:
         "PRIORSHIFT_KEY_SECRET": "a secret of the server's own",
         "PRIORSHIFT_WEBHOOK_ALLOWED_HOSTS": '["127.0.0.1"]',
     }
-    command = [sys.executable, "-c", SERVE, "serve", "--port", str(port), "--log-level", "error"]
+    command = [
+        sys.executable,
+        "-c",
+        SERVE % patience(3.0),
+        "serve",
+        "--port",
+        str(port),
+        "--log-level",
+        "error",
+    ]
     process = subprocess.Popen(command, env=environment)
     return f"http://127.0.0.1:{port}", process
-
-
-def until(true: Callable[[], bool], seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.01)
 
 
 def publish(store: Store, numbers: Sequence[int]) -> None:
@@ -71,7 +74,7 @@ def test_kills_lose_no_event(database_url: str) -> None:
         ready(*server)
     with receiving(every_other) as receiver:
         body = {"url": receiver.base, "events": ["alert.opened"]}
-        answer = httpx.post(f"{processes[0][0]}/v1/webhooks", json=body)
+        answer = httpx.post(f"{processes[0][0]}/v1/webhooks", json=body, timeout=patience(30))
         made = answer.json()
         try:
             for killed in range(2):
@@ -85,7 +88,8 @@ def test_kills_lose_no_event(database_url: str) -> None:
             place = f"{processes[0][0]}/v1/webhooks/{made['id']}/deliveries"
 
             def statuses() -> set[str]:
-                items = httpx.get(place, params={"limit": 200}).json()["items"]
+                answer = httpx.get(place, params={"limit": 200}, timeout=patience(30))
+                items = answer.json()["items"]
                 assert len(items) == EVENTS
                 return {item["status"] for item in items}
 

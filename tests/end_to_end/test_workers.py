@@ -7,11 +7,13 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import httpx
 import pytest
 
 from tests.end_to_end.processes import children, free_port, ready, runs
+from tests.patience import Deadline, patience
 
 SERVE = [sys.executable, "-m", "app.cli", "serve", "--log-level", "warning"]
 
@@ -20,6 +22,13 @@ SERVE = [sys.executable, "-m", "app.cli", "serve", "--log-level", "warning"]
 class Served:
     process: "subprocess.Popen[bytes]"
     base: str
+
+    # A connection for each: which worker answers is not known.
+    def get(self, path: str) -> httpx.Response:
+        return httpx.get(self.base + path, timeout=patience(30))
+
+    def post(self, path: str, body: dict[str, Any]) -> httpx.Response:
+        return httpx.post(self.base + path, json=body, timeout=patience(30))
 
 
 @pytest.fixture
@@ -39,8 +48,8 @@ def served(sqlite_url: str) -> Iterator[Served]:
 
 
 def until(seconds: float = 30) -> Iterator[None]:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
+    deadline = Deadline(seconds)
+    while not deadline.over():
         yield
         time.sleep(0.1)
     raise AssertionError("it did not come")
@@ -48,7 +57,7 @@ def until(seconds: float = 30) -> Iterator[None]:
 
 def test_a_worker_that_dies_is_replaced_and_a_signal_ends_them_all(served: Served) -> None:
     body = {"name": "m", "classes": ["a", "b"], "source": {"priors": {"a": 0.5, "b": 0.5}}}
-    assert httpx.post(f"{served.base}/v1/models", json=body).status_code == 201
+    assert served.post("/v1/models", body).status_code == 201
     first = children(served.process.pid)
     assert len(first) == 2
     os.kill(first[0], signal.SIGKILL)
@@ -57,18 +66,14 @@ def test_a_worker_that_dies_is_replaced_and_a_signal_ends_them_all(served: Serve
         if len(now) == 2 and first[0] not in now:
             break
     for _ in until():  # the new one has told its limits, the last of them last
-        if 'limit{lane="inflating"} 128.0' in httpx.get(f"{served.base}/metrics").text:
+        if 'limit{lane="inflating"} 128.0' in served.get("/metrics").text:
             break
     for _ in range(40):
-        answer = httpx.post(
-            f"{served.base}/v1/models/m/versions/1/estimates",
-            json={"posteriors": [[0.5, 0.5]]},
-            timeout=30,
-        )
+        answer = served.post("/v1/models/m/versions/1/estimates", {"posteriors": [[0.5, 0.5]]})
         assert answer.status_code == 201
-    assert len(httpx.get(f"{served.base}/v1/estimates?limit=100").json()["items"]) == 40
+    assert len(served.get("/v1/estimates?limit=100").json()["items"]) == 40
     for _ in range(8):
-        told = httpx.get(f"{served.base}/metrics").text
+        told = served.get("/metrics").text
         assert 'priorshift_estimates_total{method="mle",model="m",version="1"} 40.0' in told
         assert 'priorshift_slots_in_use{lane="small"} 0.0' in told
         # Of the two that run: the one that was killed holds nothing any more.
@@ -76,7 +81,7 @@ def test_a_worker_that_dies_is_replaced_and_a_signal_ends_them_all(served: Serve
         assert 'priorshift_queue_limit{lane="small"} 128.0' in told
         assert "priorshift_database_connections_limit 40.0" in told
     served.process.terminate()
-    assert served.process.wait(timeout=40) == 0
+    assert served.process.wait(timeout=patience(40)) == 0
     assert not any(runs(pid) for pid in now)
 
 
@@ -97,7 +102,7 @@ def test_an_address_that_is_taken_is_one_line(served: Served, sqlite_url: str) -
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=patience(60),
     )
     assert found.returncode == 2
     assert "in use" in found.stderr

@@ -21,6 +21,7 @@ from app.engines.partitions import Piece
 from app.engines.sums import Json
 from app.estimation import IntervalOptions, Request
 from tests.engines.data import ArrayPartition, cut, draw, model
+from tests.patience import patience
 
 TARGET = np.array([0.55, 0.2, 0.15, 0.08, 0.02])
 MODEL = model(5)
@@ -85,7 +86,8 @@ class Dask:
                 )
             )
         with Client(self.address, set_as_default=False) as client:
-            client.wait_for_workers(len([w for w in self.workers if w.poll() is None]), 60)
+            alive = [w for w in self.workers if w.poll() is None]
+            client.wait_for_workers(len(alive), patience(60))
 
     def stop(self) -> None:
         for process in (*self.workers, self.scheduler):
@@ -187,8 +189,8 @@ class TestWhoWaits:
         watch = Watch(cancelled=lambda: next(left, True))
         begun = time.monotonic()
         with Cluster(dask.address) as engine, pytest.raises(Cancelled):
-            estimate_partitions(MODEL, slow(20, 1.0), MLE, engine, watch=watch)
-        assert time.monotonic() - begun < 10
+            estimate_partitions(MODEL, slow(20, patience(1.0)), MLE, engine, watch=watch)
+        assert time.monotonic() - begun < patience(10)
 
 
 class TestWhenProcessesDie:
@@ -208,9 +210,9 @@ class TestWhenProcessesDie:
             if progress.round == round and progress.partitions >= 2:
                 os.kill(own.workers[0].pid, signal.SIGKILL)
 
-        with Cluster(own.address, patience=20) as engine:
+        with Cluster(own.address, patience=patience(20)) as engine:
             found = estimate_partitions(MODEL, parts, MLE, engine, watch=Watch(kill))
-        own.workers[0].wait(10)
+        own.workers[0].wait(patience(10))
         np.testing.assert_allclose(
             found.estimates[()].prevalence, expected.prevalence, rtol=0, atol=1e-9
         )
@@ -224,11 +226,11 @@ class TestWhenProcessesDie:
                 os.kill(own.scheduler.pid, signal.SIGKILL)
 
         begun = time.monotonic()
-        with Cluster(own.address, patience=5) as engine, pytest.raises(EngineLost):
+        with Cluster(own.address, patience=patience(5)) as engine, pytest.raises(EngineLost):
             estimate_partitions(
                 MODEL, slow(6, 0.05), MLE, engine, keep=kept.append, watch=Watch(kill)
             )
-        assert time.monotonic() - begun < 30
+        assert time.monotonic() - begun < patience(30)
         assert len(kept) == 1
         expected = estimate_partitions(MODEL, slow(6, 0.05), MLE, Local()).estimates[()]
         with Cluster(dask.address) as engine:
@@ -244,14 +246,17 @@ class TestWhenProcessesDie:
             os.kill(own.scheduler.pid, signal.SIGSTOP)
 
         begun = time.monotonic()
-        with Cluster(own.address, patience=3) as engine, pytest.raises(EngineLost):
+        with Cluster(own.address, patience=patience(3)) as engine, pytest.raises(EngineLost):
             estimate_partitions(MODEL, slow(6, 0.05), MLE, engine, watch=Watch(freeze))
-        assert time.monotonic() - begun < 30
+        assert time.monotonic() - begun < patience(30)
 
     def test_a_cluster_without_workers_is_not_waited_for(self, own: Dask) -> None:
-        with Cluster(own.address, patience=6) as engine, pytest.raises(EngineLost, match="worker"):
+        with (
+            Cluster(own.address, patience=patience(6)) as engine,
+            pytest.raises(EngineLost, match="worker"),
+        ):
             estimate_partitions(MODEL, slow(2), MLE, engine)
 
     def test_no_scheduler_at_all(self) -> None:
         with pytest.raises(EngineLost, match="no Dask scheduler answers"):
-            Cluster("tcp://127.0.0.1:9", patience=1)
+            Cluster("tcp://127.0.0.1:9", patience=patience(1))

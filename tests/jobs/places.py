@@ -17,6 +17,7 @@ from app.main import create_app
 from app.settings import Settings
 from tests.api.sources import CLASSES, register, scores, validation
 from tests.conftest import served
+from tests.patience import Deadline
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,12 @@ class Place:
 
 
 def over(client: httpx.Client, id: str, seconds: float = 60.0) -> dict[str, Any]:
-    deadline = time.monotonic() + seconds
+    deadline = Deadline(seconds)
     while True:
         job: dict[str, Any] = client.get(f"/v1/jobs/{id}").json()
         if job["finished_at"] is not None:
             return job
-        assert time.monotonic() < deadline, job
+        assert not deadline.over(), job
         time.sleep(0.02)
 
 

@@ -12,6 +12,7 @@ from alembic import command
 from models_store import backup, schema
 from models_store.engine import connect
 from models_store.store import Store
+from tests.patience import until
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -50,8 +51,7 @@ def test_a_copy_made_under_writes_is_whole_and_comes_back(
 
     writer = threading.Thread(target=write)
     writer.start()
-    while len(written) < 5:
-        stop.wait(0.01)
+    until(lambda: len(written) >= 5)
     before = len(written)
     file = tmp_path / "copy.db"
     size = backup.save(sqlite_url, file, overwrite=False)

@@ -8,6 +8,7 @@ import httpx
 from app.core.prevalence.arrays import Floats
 from tests.api.sources import register as register_source
 from tests.api.sources import scores, validation
+from tests.patience import Deadline
 
 SHARE = 0.2
 rows = scores
@@ -38,7 +39,7 @@ def post(client: httpx.Client, posteriors: Floats, **more: Any) -> dict[str, Any
 
 def series(client: httpx.Client, count: int, **query: Any) -> dict[str, Any]:
     """The series, once it has this many windows."""
-    deadline = time.monotonic() + 30
+    deadline = Deadline(30)
     while True:
         answer = client.get("/v1/monitors/m/series", params=query)
         assert answer.status_code == 200, answer.text
@@ -46,5 +47,5 @@ def series(client: httpx.Client, count: int, **query: Any) -> dict[str, Any]:
         if found["count"] >= count:
             assert found["count"] == count
             return found
-        assert time.monotonic() < deadline, found
+        assert not deadline.over(), found
         time.sleep(0.02)

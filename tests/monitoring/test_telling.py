@@ -9,13 +9,14 @@ from app.settings import Settings
 from tests.conftest import served
 from tests.monitoring.streams import make, post, register, series
 from tests.monitoring.test_monitors import at, drawn
+from tests.patience import Deadline
 from tests.webhooks.receivers import Receiver, receiving
 
 
 def told(receiver: Receiver, count: int) -> list[dict[str, object]]:
-    deadline = time.monotonic() + 20
+    deadline = Deadline(20)
     while len(receiver.got) < count:
-        assert time.monotonic() < deadline, f"{len(receiver.got)} of {count} arrived"
+        assert not deadline.over(), f"{len(receiver.got)} of {count} arrived"
         time.sleep(0.01)
     return [received.content for received in receiver.got]
 

@@ -20,8 +20,8 @@ from tests.api.sources import scores
 from tests.api.test_access import ADMIN, guarded_settings
 from tests.conftest import served
 from tests.page.conftest import Filled
+from tests.patience import patience
 
-PATIENCE = 10_000
 LARGE_TEXT = 24.0
 """Pixels from which 3:1 is enough contrast; smaller text needs 4.5:1."""
 GLYPHS = """() => Bokeh.documents.map((document) => {
@@ -78,7 +78,7 @@ class Visit:
         """Wait for so many charts."""
         drawn = self.page.locator("[data-drawn]")
         if charts:
-            drawn.nth(charts - 1).wait_for(timeout=PATIENCE)
+            drawn.nth(charts - 1).wait_for()
         assert drawn.count() == charts
 
     def glyphs(self) -> dict[str, int]:
@@ -95,6 +95,7 @@ class Visit:
 def visiting(browser: Browser, base: str, **look: Any) -> Iterator[Visit]:
     """A visit in which nothing may go wrong, and no request may leave the service."""
     context = browser.new_context(viewport={"width": 1280, "height": 900}, **look)
+    context.set_default_timeout(1000 * patience(30))
     visit = Visit(context.new_page(), base)
 
     def request(url: str) -> None:
@@ -261,7 +262,7 @@ class TestRefresh:
         page.evaluate("document.querySelector('[data-drawn]').mark = 'the same'")
         page.evaluate("document.querySelectorAll('table').forEach((t) => (t.dataset.old = ''))")
         page.clock.run_for(16_000)
-        page.wait_for_selector("table:not([data-old])", state="attached", timeout=PATIENCE)
+        page.wait_for_selector("table:not([data-old])", state="attached")
         visit.drawn(1)
         assert page.evaluate("document.querySelector('[data-drawn]').mark") == "the same"
         assert page.get_by_role("row").nth(1).is_visible()
@@ -396,21 +397,19 @@ def test_readable_without_scripts(chromium: Browser, filled: Filled) -> None:
 
 class TestReference:
     def test_swagger_shows_every_operation_and_sends_a_request(self, visit: Visit) -> None:
-        described = httpx.get(f"{visit.base}/openapi.json").json()["paths"]
+        described = httpx.get(f"{visit.base}/openapi.json", timeout=patience(30)).json()["paths"]
         page = visit.open("/docs")
         operations = page.locator(".opblock")
-        operations.first.wait_for(timeout=PATIENCE)
+        operations.first.wait_for()
         assert operations.count() == sum(len(methods) for methods in described.values())
         ready = operations.filter(has=page.locator("[data-path='/readyz']"))
         ready.locator(".opblock-summary-control").click()
         ready.get_by_role("button", name="Try it out").click()
         ready.get_by_role("button", name="Execute").click()
-        ready.locator(".live-responses-table").get_by_text("200").wait_for(timeout=PATIENCE)
+        ready.locator(".live-responses-table").get_by_text("200").wait_for()
 
     def test_redoc_shows_the_operations(self, visit: Visit) -> None:
         page = visit.open("/redoc")
-        page.get_by_text("/v1/models/{name}/versions").first.wait_for(
-            timeout=PATIENCE, state="attached"
-        )
+        page.get_by_text("/v1/models/{name}/versions").first.wait_for(state="attached")
         # It would like to show its maker's logo, which the policy blocks before anything is sent.
         visit.wrong = [said for said in visit.wrong if "//cdn.redoc.ly/" not in said]

@@ -11,9 +11,9 @@ from app.main import create_app
 from app.settings import Settings
 from priorshift_client import Client, Source
 from tests.api.sources import CLASSES, validation
-from tests.conftest import served, sqlite_template, sqlite_url, workspace
+from tests.conftest import no_threads_left, served, sqlite_template, sqlite_url, workspace
 
-__all__ = ["sqlite_template", "sqlite_url", "workspace"]
+__all__ = ["no_threads_left", "sqlite_template", "sqlite_url", "workspace"]
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,8 @@
 """Streams of rows for monitors, and waiting for what the service does by itself."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import TypeVar
 
 import numpy as np
 
@@ -15,7 +13,6 @@ from priorshift_client.results import Floats
 from tests.api.sources import CLASSES, scores, validation
 from tests.conftest import served
 
-T = TypeVar("T")
 START = datetime(2026, 3, 1, tzinfo=UTC)
 
 
@@ -26,17 +23,6 @@ def hour(number: float) -> datetime:
 def drawn(rows: int, share: float = 0.2, seed: int = 0) -> Floats:
     """Posteriors of rows of which this share is fraud; .2 is as in the validation set."""
     return scores(np.random.default_rng(seed), rows, share)[1]
-
-
-def until(look: Callable[[], T | None]) -> T:
-    """What ``look`` finds, as soon as it finds something."""
-    deadline = time.monotonic() + 30
-    while True:
-        found = look()
-        if found:
-            return found
-        assert time.monotonic() < deadline, "nothing came of it"
-        time.sleep(0.02)
 
 
 def register(client: Client) -> None:

@@ -36,6 +36,7 @@ from tests.api.sources import CLASSES, scores, validation
 from tests.console.test_jobs import Service, started
 from tests.end_to_end.processes import free_port
 from tests.jobs.places import write
+from tests.patience import patience
 
 NOW = datetime(2026, 1, 31, tzinfo=UTC).isoformat()
 PARTITIONS, ROWS = 400, 100_000
@@ -198,7 +199,7 @@ class TestNobodyThere:
             hanging_up(int(server.base.rpartition(":")[2]), times=2) as line,
             Client(line, retries=Retries(most=0)) as client,
         ):
-            assert client.jobs.wait("j1", timeout=30) == job("done", 3)
+            assert client.jobs.wait("j1", timeout=patience(30)) == job("done", 3)
 
     def test_time_ends_for_one_that_was_seen(self) -> None:
         with scripted(answer("running", 1)) as server, Client(server.base) as client:
@@ -253,6 +254,6 @@ def test_a_server_killed_meanwhile_is_not_noticed(service: Service) -> None:
         back.join()
         assert moment.state == "done"
         assert (moment.job.rows, moment.job.files) == (ROWS * PARTITIONS, PARTITIONS)
-        assert waiting.result(timeout=30) == moment.job
-        assert following.result(timeout=30) == (moment, moment.job)
+        assert waiting.result(timeout=patience(30)) == moment.job
+        assert following.result(timeout=patience(30)) == (moment, moment.job)
     assert partitions[-1] == PARTITIONS

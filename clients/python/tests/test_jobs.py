@@ -37,6 +37,7 @@ from priorshift_client import (
 from tests.api.sources import CLASSES, scores, validation
 from tests.conftest import served
 from tests.jobs.places import fill, settings, write
+from tests.patience import patience
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +94,7 @@ class TestEstimating:
         data = Dataset("scores/*.parquet", group_by=("country",))
         job = client.jobs.estimate(cards, data, method="mle", segment={"month": "2026-01"})
         assert (job.kind, job.model, job.version, job.over) == ("estimate", "cards", 1, False)
-        done = client.jobs.wait(job, timeout=60)
+        done = client.jobs.wait(job, timeout=patience(60))
         assert (done.id, done.state, done.rows, done.skipped_rows) == (job.id, "done", 1100, 0)
         assert done.asked["dataset"] == {"path": "scores/*.parquet"}
         found = list(client.jobs.estimates(done))
@@ -304,7 +305,7 @@ class TestAsynchronously:
             async with AsyncClient(base) as other:
                 job = await other.jobs.estimate(cards, data, method="mle")
                 states = [moment.state async for moment in other.jobs.follow(job)]
-                done = await other.jobs.wait(job, timeout=60)
+                done = await other.jobs.wait(job, timeout=patience(60))
                 ids = [estimate.id async for estimate in other.jobs.estimates(job)]
                 listed = [item.id async for item in other.jobs.list(cards, "done", limit=2)]
                 return states, done, ids, listed

@@ -12,7 +12,7 @@ import pytest
 
 from clients.python.tests.frames import ByInterchange
 from clients.python.tests.servers import hanging_up, scripted
-from clients.python.tests.streams import drawn, hour, register, until
+from clients.python.tests.streams import drawn, hour, register
 from clients.python.tests.test_answers import with_news
 from priorshift_client import (
     AlertSpec,
@@ -26,6 +26,7 @@ from priorshift_client import (
     WindowSpec,
 )
 from tests.api.sources import CLASSES
+from tests.patience import Deadline, until
 
 HOURS = WindowSpec(duration=timedelta(hours=1), grace="PT10M")
 ROWS = drawn(6)
@@ -316,7 +317,8 @@ def test_alerts_that_are_not_there(client: Client) -> None:
 
 def test_without_waiting(base: str) -> None:
     async def found(client: AsyncClient) -> str:
-        for _ in range(1000):
+        deadline = Deadline(20)
+        while not deadline.over():
             async for alert in client.alerts.list("awaited", state="open"):
                 return alert.id
             await asyncio.sleep(0.02)

@@ -7,9 +7,9 @@ import numpy as np
 from priorshift_client import Client, Retries, Source
 from tests.api.sources import CLASSES
 from tests.end_to_end.test_restart import Server
+from tests.patience import patience
 
 ROWS = np.array([[0.9, 0.1], [0.2, 0.8]])
-PATIENT = Retries(most=40, first=0.2, longest=0.5)
 
 
 def test_a_server_killed_meanwhile_is_not_noticed(sqlite_url: str) -> None:
@@ -17,8 +17,10 @@ def test_a_server_killed_meanwhile_is_not_noticed(sqlite_url: str) -> None:
     acknowledged: list[str | None] = []
     stop = threading.Event()
 
+    patient = Retries(most=round(patience(40)), first=0.2, longest=0.5)
+
     def work() -> None:
-        with Client(server.base, retries=PATIENT) as client:
+        with Client(server.base, retries=patient) as client:
             while not stop.is_set():
                 acknowledged.append(client.estimate("cards", ROWS, method="em").id)
 

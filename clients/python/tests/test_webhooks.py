@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from clients.python.tests.streams import drawn, hour, telling, until
+from clients.python.tests.streams import drawn, hour, telling
 from priorshift_client import (
     AlertSpec,
     AsyncClient,
@@ -27,6 +27,7 @@ from priorshift_client import (
     verify,
 )
 from priorshift_client.webhooks import EventType
+from tests.patience import until
 from tests.webhooks.receivers import Received, Receiver, receiving
 
 EVENTS: list[EventType] = ["alert.opened", "alert.acknowledged", "alert.closed"]
