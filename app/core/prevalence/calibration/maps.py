@@ -38,6 +38,8 @@ METHODS: tuple[Method, ...] = (
 """In the order in which equals are preferred."""
 
 SMALLEST = 1e-300
+FINER = 2.0**600
+"""Between scores times this no slope overflows, be they subnormally near, nor underflows."""
 SAFE_BIAS = 100.0
 """Products of several e^bias, and what a batch adds, stay far from the end of the range."""
 SAFE_EXPONENT = 200.0
@@ -146,7 +148,7 @@ class Scaling:
 
     def powers(self, posteriors: AnyFloats) -> Floats:
         """max(g, floor)^scale, up to a factor per row; with e^bias where that is too large."""
-        if self.steep:
+        if self.steep or self.method == "none":
             return self.apply(posteriors.astype(np.float64, copy=False))
         if posteriors.shape[1] == 2:
             raised, lowest = _raised(posteriors, self.floor)
@@ -227,8 +229,9 @@ class Isotonic:
 
     def apply(self, posteriors: Floats) -> Floats:
         """Calibrated posteriors, N × C."""
-        curves = zip(posteriors.T, self.knots, self.values, strict=True)
-        rows = np.column_stack([np.interp(g, x, y) for g, x, y in curves])
+        finer = np.multiply(posteriors, FINER, dtype=np.float64)
+        curves = zip(finer.T, self.knots, self.values, strict=True)
+        rows = np.column_stack([np.interp(g, x * FINER, y) for g, x, y in curves])
         divide_rows(rows, row_sums(rows), rows)
         return rows
 
