@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from models_store.errors import NotFound
+from models_store.monitors import shown
 from models_store.paging import newest
 from models_store.records import Page
 from models_store.tables import alerts, models, monitors
@@ -18,7 +19,10 @@ UNDER_WAY = ("open", "acknowledged")
 
 @dataclass(frozen=True)
 class AlertRecord:
-    """An alert; ``content`` is its JSON form, which holds its state too."""
+    """An alert; ``content`` is its JSON form, which holds its state too.
+
+    ``monitor``: what whoever asked calls it; so does the content.
+    """
 
     id: str
     monitor: str
@@ -31,9 +35,9 @@ class AlertRecord:
 
 @dataclass(frozen=True)
 class AlertFilter:
-    """Which alerts: of a monitor, in a state, a segment, a time; only of ``models``."""
+    """Which alerts: of a monitor's identity, in a state, a time; only of ``models``."""
 
-    monitor: str | None = None
+    monitor_id: str | None = None
     state: str | None = None
     since: datetime | None = None
     until: datetime | None = None
@@ -60,7 +64,7 @@ class Alerts:
 
     def under_way(self, stream_id: int) -> AlertRecord | None:
         """The alert of a stream that is not closed; its stream is locked by whoever asks."""
-        mine = _SELECT.where(alerts.c.stream_id == stream_id, alerts.c.state.in_(UNDER_WAY))
+        mine = _select(None).where(alerts.c.stream_id == stream_id, alerts.c.state.in_(UNDER_WAY))
         row = self._connection.execute(mine).first()
         return None if row is None else _record(row)
 
@@ -70,7 +74,7 @@ class Alerts:
 
     def get(self, id: str, only: Collection[str] | None = None) -> AlertRecord:
         """The alert, or ``NotFound``; ``only`` of these models, None for all."""
-        row = self._connection.execute(_SELECT.where(alerts.c.id == id)).one_or_none()
+        row = self._connection.execute(_select(only).where(alerts.c.id == id)).one_or_none()
         if row is None or (only is not None and row.model not in only):
             raise NotFound(f"there is no alert {id}")
         return _record(row)
@@ -80,30 +84,13 @@ class Alerts:
         mine = alerts.update().where(alerts.c.id == id)
         self._connection.execute(mine.values(state=content["state"], content=content))
 
-    def last(self, monitor_ids: Collection[str]) -> dict[str, AlertRecord]:
-        """The latest alert of each of these monitors that has one, by its name."""
-        latest = (
-            sa.select(alerts.c.monitor_id, sa.func.max(alerts.c.opened_at).label("opened_at"))
-            .where(alerts.c.monitor_id.in_(sorted(monitor_ids)))
-            .group_by(alerts.c.monitor_id)
-            .subquery()
-        )
-        statement = _SELECT.join(
-            latest,
-            sa.and_(
-                latest.c.monitor_id == alerts.c.monitor_id,
-                latest.c.opened_at == alerts.c.opened_at,
-            ),
-        )
-        return {row.monitor: _record(row) for row in self._connection.execute(statement)}
-
     def list(
         self, which: AlertFilter, before: tuple[datetime, str] | None, limit: int
     ) -> Page[AlertRecord]:
         """Alerts that match, newest first, from the one before ``before``."""
-        statement, moment = _SELECT, alerts.c.opened_at
-        if which.monitor is not None:
-            statement = statement.where(monitors.c.name == which.monitor)
+        statement, moment = _select(which.models), alerts.c.opened_at
+        if which.monitor_id is not None:
+            statement = statement.where(alerts.c.monitor_id == which.monitor_id)
         if which.state is not None:
             statement = statement.where(alerts.c.state == which.state)
         if which.since is not None:
@@ -115,14 +102,16 @@ class Alerts:
         return newest(self._connection, statement, alerts, before, limit, _record, "opened_at")
 
 
-_SELECT = (
-    sa.select(alerts, monitors.c.name.label("monitor"), models.c.name.label("model"))
-    .join_from(alerts, monitors)
-    .join(models, models.c.id == monitors.c.model_id)
-)
+def _select(only: Collection[str] | None) -> sa.Select[Any]:
+    return (
+        sa.select(alerts, shown(only).label("monitor"), models.c.name.label("model"))
+        .join_from(alerts, monitors)
+        .join(models, models.c.id == monitors.c.model_id)
+    )
 
 
 def _record(row: sa.Row[Any]) -> AlertRecord:
+    content = {**row.content, "monitor": row.monitor}
     return AlertRecord(
-        row.id, row.monitor, row.model, row.stream_id, row.state, row.opened_at, row.content
+        row.id, row.monitor, row.model, row.stream_id, row.state, row.opened_at, content
     )

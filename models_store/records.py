@@ -171,11 +171,15 @@ class WebhookRecord:
     updated_at: datetime
 
     def wants(self, event: str, model: str | None, monitor: str | None) -> bool:
-        """Whether it is told of an event of this model and monitor."""
+        """Whether it is told of an event of this model and monitor.
+
+        ``monitor``: as whoever sees all models calls it, or ``model:name``.
+        """
+        whole = f"{model}:{(monitor or '').rpartition(':')[2]}"
         return (
             event in self.events
             and (self.models is None or model in self.models)
-            and (self.monitors is None or monitor in self.monitors)
+            and (self.monitors is None or monitor in self.monitors or whole in self.monitors)
         )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from models_store.monitors import shown as called
 from models_store.series import Columns, unpacked
 from models_store.tables import alerts, estimates, models, monitors, streams, tasks, windows
 
@@ -15,8 +16,9 @@ UNDER_WAY = ("open", "acknowledged")
 
 @dataclass(frozen=True, eq=False)
 class StreamStanding:
-    """A segment of a monitor. ``last``: its last closed window, None while there is none.
+    """A segment of a monitor, by what whoever asked calls it.
 
+    ``last``: its last closed window, None while there is none.
     ``statistic``: of that window's likelihood-ratio test. ``since``: microseconds since 1970 from
     which, or from some time later, a window has waited to be closed; None where none waits.
     """
@@ -73,13 +75,14 @@ class Standings:
         return int(self._connection.execute(_seen(statement, only)).scalar_one())
 
     def _under_way(self, only: Collection[str] | None) -> dict[tuple[str, str], int]:
+        name = called(only).label("monitor")
         statement = (
-            sa.select(monitors.c.name, alerts.c.state, sa.func.count())
+            sa.select(name, alerts.c.state, sa.func.count())
             .select_from(alerts.join(streams, streams.c.id == alerts.c.stream_id))
             .join(monitors, monitors.c.id == streams.c.monitor_id)
             .join(models, models.c.id == monitors.c.model_id)
             .where(alerts.c.state.in_(UNDER_WAY))
-            .group_by(monitors.c.name, alerts.c.state)
+            .group_by(name, alerts.c.state)
         )
         rows = self._connection.execute(_seen(statement, only)).all()
         return {(name, state): int(count) for name, state, count in rows}
@@ -92,13 +95,14 @@ def _seen(statement: sa.Select[Any], only: Collection[str] | None) -> sa.Select[
 def _shown(most: int, only: Collection[str] | None) -> sa.Subquery:
     """The streams to tell of: every monitor's first before anyone's second."""
     has = sa.exists().where(streams.c.monitor_id == monitors.c.id)
+    name = called(only).label("name")
     named = (
         _seen(
-            sa.select(monitors.c.id, monitors.c.name, models.c.classes).join_from(monitors, models),
+            sa.select(monitors.c.id, name, models.c.classes).join_from(monitors, models),
             only,
         )
         .where(has)
-        .order_by(monitors.c.name)
+        .order_by(name)
         .limit(most)
         .subquery()
     )

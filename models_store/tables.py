@@ -151,6 +151,7 @@ api_keys = sa.Table(
     sa.Column("expires_at", UtcDateTime, nullable=True),
     sa.Column("revoked_at", UtcDateTime, nullable=True),
     sa.Column("last_used_at", UtcDateTime, nullable=True),
+    sa.Column("roots", sa.JSON(none_as_null=True), nullable=True),
     sa.Index(None, "prefix"),
     sa.Index(None, "created_at", "id"),
 )
@@ -178,7 +179,7 @@ idempotency = sa.Table(
     sa.Column("key", sa.String(255), primary_key=True),
     sa.Column("body_hash", sa.String(64), nullable=False),
     sa.Column("status", sa.Integer, nullable=False),
-    sa.Column("model_id", sa.ForeignKey("models.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("model_id", sa.ForeignKey("models.id", ondelete="CASCADE"), nullable=True),
     sa.Column("headers", sa.JSON, nullable=False),
     sa.Column("body", sa.LargeBinary, nullable=False),
     sa.Column("created_at", UtcDateTime, nullable=False),
@@ -205,13 +206,15 @@ monitors = sa.Table(
     "monitors",
     metadata,
     sa.Column("id", sa.String(32), primary_key=True),
-    sa.Column("name", sa.String(63), nullable=False, unique=True),
+    sa.Column("name", sa.String(63), nullable=False),
     sa.Column("model_id", sa.ForeignKey("models.id", ondelete="CASCADE"), nullable=False),
     sa.Column("takes", sa.String(16), nullable=True),
     sa.Column("content", sa.JSON, nullable=False),
     sa.Column("created_at", UtcDateTime, nullable=False),
     sa.Column("updated_at", UtcDateTime, nullable=False),
+    sa.UniqueConstraint("model_id", "name"),
     sa.Index(None, "model_id"),
+    sa.Index(None, "name"),
 )
 
 streams = sa.Table(

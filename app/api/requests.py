@@ -23,6 +23,8 @@ from app.core.prevalence.matching.version import FeatureMap
 from models_store.webhooks import EVENTS, Event
 
 NAME = r"^[a-z0-9][a-z0-9._-]{0,62}$"
+MONITOR_NAME = r"^([a-z0-9][a-z0-9._-]{0,62}:)?[a-z0-9][a-z0-9._-]{0,62}$"
+"""A name, or ``model:name``."""
 METADATA_BYTES = 16_384
 METADATA_DEPTH = 20
 MOST_FIELDS = 50
@@ -257,7 +259,11 @@ class KeyIn(In):
 
 Url = Annotated[Text, Field(min_length=1, max_length=2048)]
 Events = Annotated[list[Event], Field(min_length=1), AfterValidator(_unique), at_most(len(EVENTS))]
+MonitorName = Annotated[str, Field(pattern=MONITOR_NAME)]
 Watched = Annotated[list[Name] | None, Field(min_length=1), AfterValidator(_unique), at_most(1000)]
+WatchedBy = Annotated[
+    list[MonitorName] | None, Field(min_length=1), AfterValidator(_unique), at_most(1000)
+]
 
 
 class WebhookIn(In):
@@ -266,7 +272,7 @@ class WebhookIn(In):
     url: Url
     events: Events
     models: Watched = None
-    monitors: Watched = None
+    monitors: WatchedBy = None
     description: Annotated[Text, Field(max_length=2000)] = ""
 
 
@@ -276,7 +282,7 @@ class WebhookPatch(In):
     url: Url = ""
     events: Events = Field(default_factory=list)
     models: Watched = None
-    monitors: Watched = None
+    monitors: WatchedBy = None
     description: Annotated[Text, Field(max_length=2000)] = ""
     disabled: bool = False
 

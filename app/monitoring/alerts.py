@@ -10,7 +10,7 @@ from app.api.context import Cursor, Limit, StoreDep, answer, encode_cursor, prob
 from app.api.history import before, checked, identity
 from app.api.openapi import takes
 from app.api.payload import Body, only
-from app.api.requests import NAME, Timestamp
+from app.api.requests import MONITOR_NAME, Timestamp
 from app.api.trail import CallerDep, TrailDep
 from app.monitoring import deciding
 from app.monitoring.shapes import AlertOut, AlertPage, AlertPatch
@@ -29,7 +29,7 @@ AlertId = Annotated[str, Path(description="The id of the alert")]
 def list_alerts(
     store: StoreDep,
     caller: CallerDep,
-    monitor: Annotated[str | None, Query(pattern=NAME)] = None,
+    monitor: Annotated[str | None, Query(pattern=MONITOR_NAME)] = None,
     state: Literal["open", "acknowledged", "closed"] | None = None,
     since: Annotated[str | None, Query(description="Earliest opened_at, inclusive")] = None,
     until: Annotated[str | None, Query(description="Latest opened_at, exclusive")] = None,
@@ -37,16 +37,11 @@ def list_alerts(
     limit: Limit = 50,
 ) -> Response:
     """Alerts, newest first."""
-    which = AlertFilter(
-        monitor,
-        state,
-        checked(Timestamp, since, "/query/since"),
-        checked(Timestamp, until, "/query/until"),
-        caller.models,
-    )
+    first = checked(Timestamp, since, "/query/since")
+    last = checked(Timestamp, until, "/query/until")
     with store.read() as unit:
-        if monitor is not None:
-            unit.monitors.get(monitor, caller.models)
+        id = None if monitor is None else unit.monitors.get(monitor, caller.models).id
+        which = AlertFilter(id, state, first, last, caller.models)
         page = unit.alerts.list(which, before(cursor), limit)
     items = [record.content for record in page.items]
     return answer({"items": items, "next_cursor": encode_cursor(page.next)})

@@ -65,7 +65,7 @@ def decide(
         shown = _opened(found, stream, said, test, estimate_id)
         content = present.body(shown)
         unit.alerts.open(found.monitor.id, stream.id, content, shown.opened_at)
-        publish(unit, "alert.opened", content)
+        publish(unit, "alert.opened", shown.id)
     elif event == "close" and under_way is not None:
         closed(unit, under_way.content, "recovery")
 
@@ -89,12 +89,13 @@ def changed(
     """Change an alert and tell it."""
     after = {**content, **changes, "note": note or content["note"]}
     unit.alerts.change(content["id"], after)
-    publish(unit, event, after)
+    publish(unit, event, content["id"])
     return after
 
 
-def publish(unit: UnitOfWork, event: Event, content: dict[str, Any]) -> None:
+def publish(unit: UnitOfWork, event: Event, alert_id: str) -> None:
     """Tell those who asked to be told, in this transaction; of the classes that moved most."""
+    content = unit.alerts.get(alert_id).content
     moved = sorted(
         content["prevalence"], key=lambda share: -abs(share["estimate"] - share["source"])
     )

@@ -13,6 +13,7 @@ from app.api.context import (
     Limit,
     StoreDep,
     answer,
+    bad_cursor,
     decode_cursor,
     encode_cursor,
     now,
@@ -21,7 +22,7 @@ from app.api.context import (
 from app.api.once import OnceDep
 from app.api.openapi import takes
 from app.api.payload import Body, only
-from app.api.requests import NAME
+from app.api.requests import MONITOR_NAME, NAME
 from app.api.trail import CallerDep, TrailDep, seen
 from app.core.errors import InvalidInput, MethodUnavailable
 from app.core.prevalence.source import SourceModel
@@ -48,9 +49,11 @@ UNSUITABLE = ("kmm-gaussian", "kmm-energy", "rffm", "em-stop", "cde")
 """Methods that need more of the rows than is kept of a window."""
 
 
-async def _name(monitor: Annotated[str, Path(description="The monitor's name")]) -> str:
-    if re.fullmatch(NAME, monitor) is None:
-        raise NotFound(f"{monitor[:80]!r} cannot be a monitor's name; names match {NAME}")
+async def _name(
+    monitor: Annotated[str, Path(description="The monitor's name, or model:name")],
+) -> str:
+    if re.fullmatch(MONITOR_NAME, monitor) is None:
+        raise NotFound(f"{monitor[:80]!r} cannot be a monitor's name; names match {MONITOR_NAME}")
     return monitor
 
 
@@ -76,9 +79,10 @@ def create_monitor(payload: Body, store: StoreDep, once: OnceDep, caller: Caller
 
     def work(unit: UnitOfWork) -> tuple[int, Response]:
         model = unit.models.get(given.model)
-        record = unit.monitors.add(uuid4().hex, given.name, model.id, content, now())
+        made = (uuid4().hex, given.name, model.id, content, now())
+        record = unit.monitors.add(*made, caller.models)
         shown = described(unit, record, source)
-        return model.id, answer(shown, 201, {"Location": f"/v1/monitors/{record.name}"})
+        return model.id, answer(shown, 201, {"Location": f"/v1/monitors/{record.shown}"})
 
     return once.commit(work)
 
@@ -98,6 +102,8 @@ def list_monitors(
 ) -> Response:
     """Monitors by name."""
     place = decode_cursor(cursor, 1)
+    if place is not None and re.fullmatch(MONITOR_NAME, place[0]) is None:
+        raise bad_cursor()
     with store.read() as unit:
         if model is not None:
             seen(caller, model)
@@ -143,7 +149,7 @@ def change_monitor(
             content["alert"] = None if given.alert is None else given.alert.model_dump()
         if given.description is not None:
             content["description"] = given.description
-        record = unit.monitors.change(monitor, content, now())
+        record = unit.monitors.change(record, content, now())
         trail.note(unit)
         return answer(described(unit, record, None))
 
@@ -159,8 +165,7 @@ def delete_monitor(
 ) -> None:
     """Delete a monitor with its windows and alerts; its estimates stay in the history."""
     with store.write() as unit:
-        unit.monitors.get(monitor, caller.models)
-        unit.monitors.delete(monitor)
+        unit.monitors.delete(unit.monitors.get(monitor, caller.models))
         trail.note(unit)
 
 
@@ -213,7 +218,7 @@ def described(unit: UnitOfWork, record: MonitorRecord, source: SourceModel | Non
     content, segments = record.content, unit.windows.count(record.id)
     alert, notes = _alert(unit, record, segments, source)
     return MonitorOut(
-        name=record.name,
+        name=record.shown,
         model=record.model,
         version=content["version"],
         method=content["method"],

@@ -90,7 +90,7 @@ def create_observations(
             filled = fill(unit, stream, spec.window, batch, which, rows.times[which], at)
             _have_closed(unit, spec, filled)
             found[rows.segments[code]] = filled
-        shown = _shown(unit, record.name, spec, found, batch)
+        shown = _shown(unit, record.shown, spec, found, batch)
         return record.model_id, answer(shown, 202)
 
     return once.commit(work)

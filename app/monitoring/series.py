@@ -101,7 +101,7 @@ def _joined(
     }
     segments = [c.segment if segmented else None for c in parts for _ in range(len(c.start))]
     return {
-        "monitor": record.name,
+        "monitor": record.shown,
         "classes": names,
         "count": int(sum(counts.sum() for _, counts in found)),
         "time": _times(_stacked([c.start for c in parts])),

@@ -158,7 +158,10 @@ class AlertSpecOut(Out):
 
 
 class MonitorOut(Out):
-    """A monitor. ``takes``: what its rows are, once there are some."""
+    """A monitor. ``takes``: what its rows are, once there are some.
+
+    ``name``: by which whoever asked finds it, ``model:name`` where another he sees has the name.
+    """
 
     name: str
     model: str

@@ -35,7 +35,7 @@ def monitor_page(
     with store.read() as unit:
         record = unit.monitors.get(monitor, caller.models)
         about = described(unit, record, None)
-        alerts = [a.content for a in unit.alerts.list(AlertFilter(monitor), None, ALERTS).items]
+        alerts = [a.content for a in unit.alerts.list(AlertFilter(record.id), None, ALERTS).items]
         streams = unit.series.segments(record.id)
         segment = _segment(choice, streams, alerts)
         series = None if segment is None else _columns(unit, record, streams[segment], choice)

@@ -51,7 +51,7 @@ def state_of(alerts: Sequence[Mapping[str, Any]], any_windows: bool) -> words.To
 
 
 def _watch(unit: UnitOfWork, record: MonitorRecord) -> Watch:
-    alerts = [a.content for a in unit.alerts.list(AlertFilter(record.name), None, SHOWN).items]
+    alerts = [a.content for a in unit.alerts.list(AlertFilter(record.id), None, SHOWN).items]
     streams = dict(list(unit.series.segments(record.id).items())[:STREAMS])
     under_way = [a["segment"] or "" for a in alerts if a["state"] != "closed"]
     segment = next((name for name in [*under_way, *streams] if name in streams), "")

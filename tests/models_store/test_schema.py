@@ -12,7 +12,8 @@ from alembic.script import ScriptDirectory
 from sqlalchemy.engine import make_url
 
 from models_store import schema
-from models_store.engine import WRITING, connect
+from models_store.engine import connect
+from models_store.errors import WrongRevision
 from models_store.store import Store
 from models_store.tables import metadata
 from tests.models_store.test_store import NOW, prepared, validated
@@ -102,7 +103,7 @@ def test_down_and_up_again_with_data(database_url: str) -> None:
     config = schema.configuration()
     steps = [s.revision for s in ScriptDirectory.from_config(config).walk_revisions()]
     for revision in [*steps[1:], *reversed(steps[:-1])]:
-        with store.engine.execution_options(**{WRITING: True}).begin() as connection:
+        with schema.altering(store.engine) as connection:
             config.attributes["connection"] = connection
             down = steps.index(revision) > steps.index(str(revision_of(connection)))
             (command.downgrade if down else command.upgrade)(config, revision)
@@ -115,6 +116,46 @@ def test_down_and_up_again_with_data(database_url: str) -> None:
         assert unit.versions.validation(kept) is not None
         assert unit.estimates.get("1" * 32).content["id"] == "1" * 32
     store.close()
+
+
+def test_tables_that_are_replaced_keep_what_refers_to_them(database_url: str) -> None:
+    """SQLite drops the table of monitors to give it another constraint."""
+    store = Store(connect(database_url))
+    with store.write() as unit:
+        for name in ("m", "n"):
+            model = unit.models.create(name, "classifier", ("a", "b"), "", NOW)
+            id = unit.monitors.add(name * 32, f"watch-{name}", model.id, {"of": name}, NOW).id
+            stream = unit.windows.stream(id, "BE", 10)
+            unit.windows.begin(stream.id, 0, 0, 1, None)
+            unit.alerts.open(id, stream.id, {"id": name * 32, "state": "open"}, NOW)
+    config = schema.configuration()
+    for step in (command.downgrade, command.upgrade):
+        with schema.altering(store.engine) as connection:
+            config.attributes["connection"] = connection
+            step(config, "0009" if step is command.downgrade else "head")
+            for table in ("monitors", "streams", "windows", "alerts"):
+                count = connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one()
+                assert count == 2, (step, table)
+    with store.write() as unit:
+        assert [m.content for m in unit.monitors.list(None, 10).items] == [{"of": "m"}, {"of": "n"}]
+        unit.models.delete("m", False)
+        for table in ("monitors", "streams", "windows", "alerts"):
+            count = unit.monitors._connection.exec_driver_sql(f"SELECT count(*) FROM {table}")
+            assert count.scalar_one() == 1, table
+    store.close()
+
+
+def test_a_database_with_rows_of_nothing_is_left_alone(sqlite_url: str) -> None:
+    engine = connect(sqlite_url)
+    with engine.connect() as connection:
+        driver = connection.connection.driver_connection
+        assert driver is not None
+        driver.execute("PRAGMA foreign_keys = OFF")
+        driver.execute("INSERT INTO aliases VALUES (7, 'a', 7, '2026-01-01')")
+        driver.execute("UPDATE alembic_version SET version_num = '0009'")
+    with pytest.raises(WrongRevision, match="belong to nothing"), schema.altering(engine):
+        pass
+    engine.dispose()
 
 
 def revision_of(connection: sa.Connection) -> str | None:
