@@ -44,12 +44,16 @@ class Misconfigured(ValueError):
 
 @dataclass(frozen=True)
 class Caller:
-    """Who calls. ``models``: the only models that exist for this caller, None for all."""
+    """Who calls. ``models``: the only models that exist for this caller, None for all.
+
+    ``roots``: the only data roots that do.
+    """
 
     key_id: str | None
     name: str
     scopes: frozenset[str]
     models: frozenset[str] | None = None
+    roots: frozenset[str] | None = None
 
     def may(self, scope: str) -> bool:
         """Whether the scopes cover ``scope``; admin covers all."""
@@ -89,6 +93,7 @@ def new_key(
     scopes: Sequence[str],
     models: Sequence[str] | None,
     expires_at: datetime | None,
+    roots: Sequence[str] | None = None,
 ) -> tuple[str, KeyRecord]:
     """A key, to be shown once, and what is kept of it."""
     token = secrets.token_urlsafe(32)
@@ -101,6 +106,7 @@ def new_key(
         models=None if models is None else tuple(models),
         created_at=datetime.now(UTC),
         expires_at=expires_at,
+        roots=None if roots is None else tuple(roots),
     )
     return token, record
 
@@ -259,7 +265,8 @@ Credential = str | Session
 
 def _caller(record: KeyRecord) -> Caller:
     models = None if record.models is None else frozenset(record.models)
-    return Caller(record.id, record.name, frozenset(record.scopes), models)
+    roots = None if record.roots is None else frozenset(record.roots)
+    return Caller(record.id, record.name, frozenset(record.scopes), models, roots)
 
 
 def _fingerprint(token: Credential | None) -> bytes:

@@ -149,17 +149,24 @@ def create_key(
     model: Annotated[
         list[str] | None, typer.Option(help="Restrict it to this model; repeat")
     ] = None,
+    root: Annotated[
+        list[str] | None, typer.Option(help="Data root that it opens, none with --model; repeat")
+    ] = None,
+    all_roots: Annotated[bool, typer.Option(help="Every data root, also with --model")] = False,
     days: Annotated[int | None, typer.Option(min=1, help="Days until it expires")] = None,
 ) -> None:
     """Make a key and print it, alone, once."""
     wrong = sorted(set(scope) - set(access.SCOPES))
     if wrong:
         raise ValueError(f"{', '.join(wrong)}: scopes are {', '.join(access.SCOPES)}")
+    if root and all_roots:
+        raise ValueError("give --root or --all-roots, one of the two")
+    roots = root or (None if all_roots or not model else [])
     expires_at = None if days is None else datetime.now(UTC) + timedelta(days=days)
     settings = Settings()
     with opened(settings) as store:
         secret = access.Gate(store, settings).secret()
-        token, record = access.new_key(secret, name, scope, model or None, expires_at)
+        token, record = access.new_key(secret, name, scope, model or None, expires_at, roots)
         with store.write() as unit:
             unit.keys.add(record)
             unit.audit.add(_entry("keys create", record.id))
@@ -173,6 +180,8 @@ def list_keys() -> None:
         for record in unit.keys.list(None, 1000).items:
             state = "" if record.opens(datetime.now(UTC)) else "  (revoked or expired)"
             scopes, models = ",".join(record.scopes), ",".join(record.models or ["*"])
+            if record.roots is not None:
+                models += f"  roots: {','.join(record.roots) or 'none'}"
             line = f"{record.id}  {record.prefix}…  {record.name}  {scopes}  {models}{state}\n"
             sys.stdout.write(line)
 

@@ -22,7 +22,7 @@ class Keys:
     def add(self, record: KeyRecord) -> None:
         """Keep a new key."""
         values = {**vars(record), "scopes": list(record.scopes)}
-        values["models"] = None if record.models is None else list(record.models)
+        values |= {"models": _listed(record.models), "roots": _listed(record.roots)}
         self._connection.execute(api_keys.insert().values(values))
 
     def any(self) -> bool:
@@ -63,6 +63,10 @@ class Keys:
         self._connection.execute(statement.values(last_used_at=now))
 
 
+def _listed(names: Sequence[str] | None) -> Sequence[str] | None:
+    return None if names is None else [*names]
+
+
 def _record(row: sa.Row[Any]) -> KeyRecord:
     return KeyRecord(
         id=row.id,
@@ -75,4 +79,5 @@ def _record(row: sa.Row[Any]) -> KeyRecord:
         expires_at=row.expires_at,
         revoked_at=row.revoked_at,
         last_used_at=row.last_used_at,
+        roots=None if row.roots is None else tuple(row.roots),
     )

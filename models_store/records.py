@@ -93,7 +93,7 @@ class Page(Generic[T]):
 class KeyRecord:
     """An API key as it is kept: its first characters, and a keyed digest of the whole.
 
-    ``models``: names that it is restricted to, None for all.
+    ``models``, ``roots``: names of models and of data roots that it is restricted to, None for all.
     """
 
     id: str
@@ -106,6 +106,7 @@ class KeyRecord:
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
     last_used_at: datetime | None = None
+    roots: tuple[str, ...] | None = None
 
     def used_lately(self, now: datetime) -> bool:
         """Whether the use that is on record is recent enough to stand."""

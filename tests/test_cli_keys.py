@@ -28,6 +28,23 @@ def run(given: dict[str, str], *words: str) -> "subprocess.CompletedProcess[str]
     )
 
 
+def test_roots_of_keys_from_the_command_line(sqlite_url: str) -> None:
+    given = environment(sqlite_url, PRIORSHIFT_KEY_SECRET="0123456789abcdef0123456789abcdef")
+    for words, shown in (
+        ([], "*"),
+        (["--model", "cards"], "cards  roots: none"),
+        (["--model", "cards", "--root", "lake", "--root", "day"], "cards  roots: lake,day"),
+        (["--root", "lake"], "*  roots: lake"),
+        (["--model", "cards", "--all-roots"], "cards"),
+    ):
+        made = run(given, "keys", "create", "--scope", "estimate", *words)
+        assert made.returncode == 0, made.stderr
+        listed = run(given, "keys", "list").stdout.splitlines()[0]
+        assert listed.endswith(f"estimate  {shown}"), words
+    both = run(given, "keys", "create", "--scope", "read", "--root", "a", "--all-roots")
+    assert both.returncode == 2
+
+
 def test_the_first_key_comes_from_the_command_line(sqlite_url: str, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("0123456789abcdef0123456789abcdef\n")

@@ -14,11 +14,18 @@ from app.api.openapi import takes
 from app.api.payload import Body, only
 from app.api.requests import KeyIn, Timestamp
 from app.api.responses.access import AuditOut, AuditPage, KeyOut, KeyPage
+from app.api.responses.parts import WarningOut
 from app.api.trail import TrailDep
 from app.core.errors import InvalidInput, MethodUnavailable
+from app.core.warnings import Warning
 from models_store.audit import AuditFilter
 from models_store.records import AuditRecord, KeyRecord
 
+NO_ROOTS = Warning(
+    "no-data-roots",
+    "a key restricted to models opens no data root unless it says so: name them in roots, null for "
+    "all, if it is for jobs",
+)
 router = APIRouter(prefix="/v1", tags=["access"])
 KeyId = Annotated[str, Path(description="The id of the key, not the key")]
 
@@ -37,12 +44,17 @@ def create_key(payload: Body, gate: GateDep, store: StoreDep, trail: TrailDep) -
         secret = gate.secret()
     except access.Misconfigured as error:
         raise MethodUnavailable("making keys", str(error)) from None
-    token, record = access.new_key(secret, given.name, given.scopes, given.models, given.expires_at)
+    roots = () if given.closed else given.roots
+    token, record = access.new_key(
+        secret, given.name, given.scopes, given.models, given.expires_at, roots
+    )
     with store.write() as unit:
         unit.keys.add(record)
         trail.note(unit)
     shown = _key(record)
     shown.key = token
+    if given.closed:
+        shown.warnings.append(WarningOut(**vars(NO_ROOTS)))
     return answer(
         shown, 201, {"Location": f"/v1/api-keys/{record.id}", "Cache-Control": "no-store"}
     )
@@ -125,6 +137,7 @@ def _key(record: KeyRecord) -> KeyOut:
         name=record.name,
         scopes=list(record.scopes),
         models=None if record.models is None else list(record.models),
+        roots=None if record.roots is None else list(record.roots),
         created_at=record.created_at,
         expires_at=record.expires_at,
         revoked_at=record.revoked_at,

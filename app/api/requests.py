@@ -247,14 +247,24 @@ class AliasIn(In):
 
 
 class KeyIn(In):
-    """A key to make. ``models``: the only models that exist for it; all where left out."""
+    """A key to make. ``models``: the only models that exist for it; all where left out.
+
+    ``roots``: the only data roots that its jobs read, null for all. Left out: all, but of a key
+    that is restricted to models none.
+    """
 
     name: Annotated[Text, Field(min_length=1, max_length=200)]
     scopes: Annotated[list[Scope], Field(min_length=1), AfterValidator(_unique), at_most(4)]
     models: Annotated[
         list[Name] | None, Field(min_length=1), AfterValidator(_unique), at_most(1000)
     ] = None
+    roots: Annotated[list[Name] | None, AfterValidator(_unique), at_most(100)] = None
     expires_at: Timestamp | None = None
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing was said of data roots, and a key like this opens none then."""
+        return self.models is not None and "roots" not in self.model_fields_set
 
 
 Url = Annotated[Text, Field(min_length=1, max_length=2048)]

@@ -10,7 +10,7 @@ must not depend on which root happens to hold a file of that name today.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from app.core.errors import InvalidInput
@@ -73,6 +73,12 @@ class Roots:
         if len(set(names)) < len(names) or (len(names) > 1 and "" in names):
             raise ValueError('several roots need a name each: ["lake=s3://bank/lake", "day=/day"]')
         return cls(roots)
+
+    def only(self, names: Collection[str] | None) -> "Roots":
+        """Those of these names, None for all."""
+        if names is None:
+            return self
+        return Roots(tuple(root for root in self.roots if root.name in names))
 
     def find(self, text: str, at: str) -> tuple[Root, Path]:
         """The root that a caller's path starts from, and the path."""

@@ -11,6 +11,7 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response, StreamingResponse
 
+from app.access import Caller
 from app.api import parse
 from app.api.context import (
     Cursor,
@@ -74,7 +75,7 @@ def create_job(
     replayed = once.replay()
     if replayed is not None:
         return replayed
-    asked = _checked(given, store, settings)
+    asked = _checked(given, store, settings, caller)
 
     def work(unit: UnitOfWork) -> tuple[int, Response]:
         model, id, at = unit.models.get(given.model), uuid4().hex, now()
@@ -183,7 +184,7 @@ async def _events(
         followers.discard(mine)
 
 
-def _checked(given: JobIn, store: Store, settings: Settings) -> dict[str, Any]:
+def _checked(given: JobIn, store: Store, settings: Settings, caller: Caller) -> dict[str, Any]:
     """What is kept of a request that could be carried out as things stand."""
     with store.read() as unit:
         model = unit.models.get(given.model)
@@ -192,14 +193,29 @@ def _checked(given: JobIn, store: Store, settings: Settings) -> dict[str, Any]:
     if given.kind == "register" and given.dataset.label is None:
         raise InvalidInput.at("/dataset/label", "is missing; name the column of true classes")
     dataset = given.dataset.asked(given.group_by)
-    resolved = resolve(Roots.of(settings.data_roots), dataset, model.classes)
+    resolved = resolve(_roots(given, settings, caller), dataset, model.classes)
     number = None
     if given.kind != "register":
         number = _version(given, store)
     if given.output is not None:
         Output.of(settings.output_root, given.output, "", "", resolved)
     request = given.model_dump(mode="json", exclude_unset=True)
-    return {"request": request, "version": number}
+    roots = None if caller.roots is None else sorted(caller.roots)
+    return {"request": request, "version": number, "roots": roots}
+
+
+def _roots(given: JobIn, settings: Settings, caller: Caller) -> Roots:
+    """The data roots that are open to the caller; who has but some writes into a folder of his."""
+    roots = Roots.of(settings.data_roots).only(caller.roots)
+    if caller.roots is None:
+        return roots
+    if not roots.roots:
+        message = "no data root is open to this key; an administrator makes one that names roots"
+        raise Forbidden(message)
+    if given.output is not None and not given.output.startswith(f"{given.model}/"):
+        message = f"must begin with {given.model}/, below which this key writes for that model"
+        raise InvalidInput.at("/output", message)
+    return roots
 
 
 def _version(given: JobIn, store: Store) -> int:

@@ -52,9 +52,10 @@ class Context:
             return unit.models.get(self.job.model).classes
 
     def resolved(self) -> Resolved:
-        """The data set as it is now."""
+        """The data set as it is now, below the roots that were open to whoever asked."""
         asked = self.asked.dataset.asked(self.asked.group_by)
-        return resolve(Roots.of(self.settings.data_roots), asked, self.classes)
+        roots = Roots.of(self.settings.data_roots).only(self.job.asked.get("roots"))
+        return resolve(roots, asked, self.classes)
 
     def resumed(self) -> dict[str, Any]:
         """What a run before this one has left; empty for the first."""

@@ -2,22 +2,29 @@
 
 from datetime import datetime
 
-from app.api.responses.parts import Out
+from pydantic import Field
+
+from app.api.responses.parts import Out, WarningOut
 
 
 class KeyOut(Out):
-    """What is kept of an API key; ``key``: the key itself, in the answer that made it."""
+    """What is kept of an API key; ``key``: the key itself, in the answer that made it.
+
+    ``models``, ``roots``: the only models and data roots that it opens, null for all.
+    """
 
     id: str
     prefix: str
     name: str
     scopes: list[str]
     models: list[str] | None
+    roots: list[str] | None
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None
     last_used_at: datetime | None
     key: str | None = None
+    warnings: list[WarningOut] = Field(default_factory=list)
 
 
 class KeyPage(Out):

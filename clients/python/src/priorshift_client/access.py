@@ -3,10 +3,15 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from priorshift_client.results import Warning
+
 
 @dataclass(frozen=True)
 class ApiKey:
-    """What is kept of a key. ``key`` is the key itself, in the answer that made it only."""
+    """What is kept of a key. ``key`` is the key itself, in the answer that made it only.
+
+    ``models``, ``roots``: the only models and data roots that it opens, None for all.
+    """
 
     id: str
     prefix: str
@@ -18,6 +23,8 @@ class ApiKey:
     revoked_at: datetime | None
     last_used_at: datetime | None
     key: str | None = field(default=None, repr=False)
+    roots: tuple[str, ...] | None = None
+    warnings: tuple[Warning, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@ from datetime import datetime
 from typing import Literal
 
 from priorshift_client.access import ApiKey, AuditEntry, Release
-from priorshift_client.bodies import json_body
+from priorshift_client.bodies import change_body
 from priorshift_client.calls import Answer, Call, Listing, change, get, into, nothing, place, query
 from priorshift_client.operations.models import PAGE
+from priorshift_client.options import UNCHANGED, Unchanged
 
 Scope = Literal["read", "estimate", "register", "admin"]
 
@@ -17,16 +18,22 @@ def create_key(
     scopes: Sequence[Scope],
     *,
     models: Sequence[str] | None = None,
+    roots: Sequence[str] | Unchanged | None = UNCHANGED,
     expires_at: datetime | str | None = None,
 ) -> Call[ApiKey]:
-    """Make a key; this answer alone holds it. It is sent once: nothing makes it repeatable."""
+    """Make a key; this answer alone holds it. It is sent once: nothing makes it repeatable.
+
+    ``models``, ``roots``: the only models, and data roots for jobs, that it opens; None for all.
+    Nothing said of roots, a key for some models opens none.
+    """
     content = {
         "name": name,
         "scopes": list(scopes),
         "models": None if models is None else list(models),
+        "roots": list(roots) if isinstance(roots, Sequence) else roots,
         "expires_at": expires_at,
     }
-    return change("POST", place("api-keys"), json_body(content), into(ApiKey))
+    return change("POST", place("api-keys"), change_body(content), into(ApiKey))
 
 
 def list_keys(*, limit: int = PAGE) -> Listing[ApiKey]:
