@@ -1,4 +1,8 @@
-"""priorshift serve | migrate | backup | restore | keys | health | demo, and what asks a service."""
+"""priorshift serve | migrate | backup | restore | keys | health | demo, and what asks a service.
+
+What only some commands need is imported when one of them runs: the database, the application and
+numpy take a second of computing.
+"""
 
 import sys
 from collections.abc import Iterator
@@ -7,24 +11,19 @@ from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from pydantic import ValidationError
-from pydantic_settings import SettingsError
 from rich.console import Console
 
-from app import access
 from app.console import commands, jobs
-from app.console.service import Unreachable
-from app.core.errors import PriorshiftError
-from app.settings import Settings, mistakes
-from models_store import backup as backups
-from models_store import schema
-from models_store.engine import connect
-from models_store.errors import StoreError, Unavailable
-from models_store.records import AuditRecord
-from models_store.store import Store
+from app.health import PATH, PORT, check, sound
+
+if TYPE_CHECKING:
+    from app.access import Gate
+    from app.settings import Settings
+    from models_store.records import AuditRecord
+    from models_store.store import Store
 
 cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -32,14 +31,20 @@ cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
 @cli.command()
 def migrate() -> None:
     """Bring the database (PRIORSHIFT_DATABASE_URL) to the schema of this release."""
+    from app.settings import Settings
+    from models_store import schema
+    from models_store.engine import connect
+
     engine = connect(Settings().database_url)
     revision = schema.migrate(engine)
     engine.dispose()
     Console().print(f"database at revision {revision}")
 
 
-def _require_keys(gate: access.Gate, host: str) -> None:
+def _require_keys(gate: "Gate", host: str) -> None:
     """Refuse to start where nobody could get in; a database that does not answer may have keys."""
+    from models_store.errors import Unavailable
+
     try:
         if gate.has_keys():
             return
@@ -52,7 +57,7 @@ def _require_keys(gate: access.Gate, host: str) -> None:
 
 
 def _several(
-    settings: Settings, host: str, port: int, count: int, log_level: str, anonymous: bool
+    settings: "Settings", host: str, port: int, count: int, log_level: str, anonymous: bool
 ) -> int:
     from app import logs, workers
 
@@ -96,6 +101,7 @@ def serve(
 
     from app import server
     from app.main import create_app
+    from models_store import schema
 
     app = create_app()
     schema.require_head(app.state.store.engine)
@@ -117,6 +123,9 @@ def backup(
     overwrite: Annotated[bool, typer.Option(help="Replace a file that exists")] = False,
 ) -> None:
     """Copy the SQLite database while it is served."""
+    from app.settings import Settings
+    from models_store import backup as backups
+
     size = backups.save(Settings().database_url, file, overwrite)
     Console().print(f"{file}: {size} bytes")
 
@@ -127,6 +136,10 @@ def restore(
     overwrite: Annotated[bool, typer.Option(help="Lose what the database holds")] = False,
 ) -> None:
     """Put a copy in place of the SQLite database; stop the service first."""
+    from app.settings import Settings
+    from models_store import backup as backups
+    from models_store import schema
+
     revision = backups.restore(Settings().database_url, file, overwrite)
     advice = "" if revision == schema.head() else "; run priorshift migrate"
     Console().print(f"restored, at revision {revision}{advice}")
@@ -156,6 +169,9 @@ def create_key(
     days: Annotated[int | None, typer.Option(min=1, help="Days until it expires")] = None,
 ) -> None:
     """Make a key and print it, alone, once."""
+    from app import access
+    from app.settings import Settings
+
     wrong = sorted(set(scope) - set(access.SCOPES))
     if wrong:
         raise ValueError(f"{', '.join(wrong)}: scopes are {', '.join(access.SCOPES)}")
@@ -176,6 +192,8 @@ def create_key(
 @keys.command("list")
 def list_keys() -> None:
     """Every key, newest first; never the keys themselves."""
+    from app.settings import Settings
+
     with opened(Settings()) as store, store.read() as unit:
         for record in unit.keys.list(None, 1000).items:
             state = "" if record.opens(datetime.now(UTC)) else "  (revoked or expired)"
@@ -189,19 +207,27 @@ def list_keys() -> None:
 @keys.command("revoke")
 def revoke_key(key_id: Annotated[str, typer.Argument(help="The id, of keys list")]) -> None:
     """Revoke a key; the service feels it within a second."""
+    from app.settings import Settings
+
     with opened(Settings()) as store, store.write() as unit:
         unit.keys.revoke(key_id, datetime.now(UTC))
         unit.audit.add(_entry("keys revoke", key_id))
 
 
-def _entry(action: str, target: str) -> AuditRecord:
+def _entry(action: str, target: str) -> "AuditRecord":
+    from app import access
+    from models_store.records import AuditRecord
+
     by = access.COMMAND_LINE.name
     return AuditRecord(datetime.now(UTC), None, by, action, target, "local")
 
 
 @contextmanager
-def opened(settings: Settings) -> Iterator[Store]:
+def opened(settings: "Settings") -> Iterator["Store"]:
     """The store of these settings, closed again."""
+    from models_store.engine import connect
+    from models_store.store import Store
+
     store = Store(connect(settings.database_url))
     try:
         yield store
@@ -211,18 +237,15 @@ def opened(settings: Settings) -> Iterator[Store]:
 
 @cli.command()
 def health(
-    port: Annotated[int, typer.Option(envvar="PRIORSHIFT_PORT", help="Port to ask")] = 8000,
+    port: Annotated[
+        int, typer.Option(envvar="PRIORSHIFT_PORT", min=1, max=65535, help="Port to ask")
+    ] = PORT,
+    path: Annotated[str, typer.Option(help="What to ask for")] = PATH,
 ) -> None:
     """Ask the local service whether it is ready; status 0 if it is, for health checks."""
-    import httpx
-
-    try:
-        answer = httpx.get(f"http://127.0.0.1:{port}/readyz", timeout=4)
-    except httpx.TransportError as error:
-        Console(stderr=True).print(f"no answer: {error}")
-        sys.exit(1)
-    Console().print(answer.text)
-    sys.exit(0 if answer.status_code == 200 else 1)
+    if not sound(path):
+        raise ValueError(f"--path {path!r}: a path begins with / and is ASCII without spaces")
+    sys.exit(check(port, path))
 
 
 @cli.command()
@@ -242,16 +265,28 @@ def main() -> None:
     """The command's entry point; mistakes in the configuration are a line each, not a trace."""
     try:
         cli()
-    except Unreachable as error:
-        Console(stderr=True).print(f"priorshift: {error}", style="red")
-        sys.exit(1)
-    except (ValidationError, SettingsError) as error:
+    except Exception as error:
+        sys.exit(_told(error))
+
+
+def _told(error: Exception) -> int:
+    """Say what went wrong; the exit status. What is nobody's mistake is raised again."""
+    from pydantic import ValidationError
+    from pydantic_settings import SettingsError
+
+    from app.console.service import Unreachable
+    from app.core.errors import PriorshiftError
+    from app.settings import mistakes
+    from models_store.errors import StoreError
+
+    if isinstance(error, (ValidationError, SettingsError)):
         for mistake in mistakes(error):
             Console(stderr=True, soft_wrap=True).print(f"priorshift: {mistake}", style="red")
-        sys.exit(2)
-    except (ValueError, StoreError, PriorshiftError) as error:
+        return 2
+    if isinstance(error, (Unreachable, ValueError, StoreError, PriorshiftError)):
         Console(stderr=True).print(f"priorshift: {error}", style="red")
-        sys.exit(2)
+        return 1 if isinstance(error, Unreachable) else 2
+    raise error
 
 
 if __name__ == "__main__":

@@ -7,17 +7,16 @@ Exit status: 0, 2 for something wrong with what was given, 3 for a detected shif
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
-from app.console import files, show
+from app.console import show
 from app.console.service import Local, Refused, Remote, Service, Upload, ask
-from app.estimation.choice import METHODS
-from app.settings import Settings
-from models_store import schema
-from models_store.engine import connect
+
+if TYPE_CHECKING:
+    from app.settings import Settings
 
 SHIFTED = 3
 URL = "http://127.0.0.1:8000"
@@ -46,6 +45,8 @@ def register(
     as_json: AsJson = False,
 ) -> None:
     """Register labelled scores as a version of a model, made if there is none."""
+    from app.console import files
+
     service = service_of(url, key, local)
     table = files.frame(scores)
     known = service.send("GET", f"/v1/models/{name}", {}, None)
@@ -80,6 +81,8 @@ def estimate(
     as_json: AsJson = False,
 ) -> None:
     """Estimate the class shares behind a file of rows, and keep the estimate."""
+    from app.console import files
+
     service = service_of(url, key, local)
     content, kind = files.content(batch), files.kind(batch)
     wanted = None if out is None else files.kind(out)
@@ -123,6 +126,9 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Every method on one file of rows, side by side; nothing is kept."""
+    from app.console import files
+    from app.estimation.choice import METHODS
+
     service = service_of(url, key, local)
     content, kind = files.content(batch), files.kind(batch)
     if kind == "application/json":
@@ -152,12 +158,18 @@ def compare(
 
 def service_of(url: str, key: str | None, local: bool) -> Service:
     """A running service, or one within this process on the configured database."""
-    return in_place(Settings(), key) if local else Remote(url, key)
+    if not local:
+        return Remote(url, key)
+    from app.settings import Settings
+
+    return in_place(Settings(), key)
 
 
-def in_place(settings: Settings, key: str | None) -> Local:
+def in_place(settings: "Settings", key: str | None) -> Local:
     """The application within this process, its database at this release."""
     from app.main import create_app
+    from models_store import schema
+    from models_store.engine import connect
 
     engine = connect(settings.database_url)
     schema.migrate(engine)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 
-from app.console import asking, files, show
+from app.console import asking, show
 from app.console.commands import (
     SHIFTED,
     URL,
@@ -97,6 +97,8 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Have work done on a data set, and follow it; Ctrl-C asks whether to cancel or to detach."""
+    from app.console import files
+
     if local and detach:
         raise ValueError("--local runs the job here; there is nothing to --detach from")
     columns = asking.named("--column", column or [])
