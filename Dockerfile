@@ -1,4 +1,6 @@
-FROM python:3.11-slim-bookworm AS build
+FROM python:3.11.18-slim-bookworm AS base
+
+FROM base AS build
 WORKDIR /build
 COPY requirements.lock ./
 RUN python -m venv --without-pip /opt/priorshift \
@@ -9,9 +11,12 @@ COPY models_store ./models_store
 COPY migrations ./migrations
 RUN pip --python /opt/priorshift/bin/python install --no-cache-dir --no-deps .
 
-FROM python:3.11-slim-bookworm
+FROM base
+# Nothing is installed from here on: what could be used to, and has holes of its own, goes.
 RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin priorshift \
-    && install -d -o priorshift /data
+    && install -d -o priorshift /data \
+    && rm -rf /usr/local/lib/python3.11/ensurepip /usr/local/lib/python3.11/site-packages \
+        /usr/local/bin/pip* /usr/local/bin/wheel
 COPY --from=build /opt/priorshift /opt/priorshift
 ENV PATH=/opt/priorshift/bin:$PATH \
     PYTHONUNBUFFERED=1 \
