@@ -5,7 +5,7 @@ WORKERS ?= 2
 export OPENBLAS_NUM_THREADS ?= 1
 export PRIORSHIFT_DATABASE_URL ?= sqlite:///var/priorshift.db
 
-.PHONY: demo run test lint format bench fuzz-api fuzz-bodies fuzz-likelihood simulate-alerts soak screenshots clean
+.PHONY: demo run test lint format audit audit-online bench fuzz-api fuzz-bodies fuzz-likelihood simulate-alerts soak screenshots clean
 
 demo: $(VENV)/installed
 	$(BIN)/priorshift demo
@@ -26,6 +26,14 @@ lint: $(VENV)/installed
 format: $(VENV)/installed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+audit: $(VENV)/installed
+	$(BIN)/python -m benchmarks.audit
+
+audit-online:
+	$(PYTHON) -m venv var/audit
+	var/audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit==2.10.1
+	var/audit/bin/pip-audit --strict --disable-pip --no-deps --requirement requirements-dev.lock
 
 $(VENV)/installed: requirements.lock requirements-dev.lock pyproject.toml clients/python/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
