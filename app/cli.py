@@ -14,9 +14,9 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from app.console import commands, jobs
+from app.console.terminal import complain, lenient, say
 from app.health import PATH, PORT, check, sound
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def migrate() -> None:
     engine = connect(Settings().database_url)
     revision = schema.migrate(engine)
     engine.dispose()
-    Console().print(f"database at revision {revision}")
+    say(f"database at revision {revision}")
 
 
 def _require_keys(gate: "Gate", host: str) -> None:
@@ -127,7 +127,7 @@ def backup(
     from models_store import backup as backups
 
     size = backups.save(Settings().database_url, file, overwrite)
-    Console().print(f"{file}: {size} bytes")
+    say(f"{file}: {size} bytes")
 
 
 @cli.command()
@@ -142,7 +142,7 @@ def restore(
 
     revision = backups.restore(Settings().database_url, file, overwrite)
     advice = "" if revision == schema.head() else "; run priorshift migrate"
-    Console().print(f"restored, at revision {revision}{advice}")
+    say(f"restored, at revision {revision}{advice}")
 
 
 cli.command()(commands.register)
@@ -186,7 +186,7 @@ def create_key(
         with store.write() as unit:
             unit.keys.add(record)
             unit.audit.add(_entry("keys create", record.id))
-    sys.stdout.write(token + "\n")
+    say(token)
 
 
 @keys.command("list")
@@ -200,8 +200,7 @@ def list_keys() -> None:
             scopes, models = ",".join(record.scopes), ",".join(record.models or ["*"])
             if record.roots is not None:
                 models += f"  roots: {','.join(record.roots) or 'none'}"
-            line = f"{record.id}  {record.prefix}…  {record.name}  {scopes}  {models}{state}\n"
-            sys.stdout.write(line)
+            say(f"{record.id}  {record.prefix}…  {record.name}  {scopes}  {models}{state}")
 
 
 @keys.command("revoke")
@@ -262,9 +261,19 @@ def demo(
 
 
 def main() -> None:
-    """The command's entry point; mistakes in the configuration are a line each, not a trace."""
+    """The command's entry point; mistakes are a line each, not a trace."""
+    lenient()
     try:
-        cli()
+        sys.exit(cli(standalone_mode=False) or 0)
+    except typer.Abort:
+        sys.exit(1)
+    except typer.TyperException as error:
+        # Without words: the help, which is printed already.
+        if error.format_message():
+            context = getattr(error, "ctx", None)
+            advice = "" if context is None else f" See {context.command_path} --help"
+            complain(f"{error.format_message()}{advice}")
+        sys.exit(error.exit_code)
     except Exception as error:
         sys.exit(_told(error))
 
@@ -281,10 +290,10 @@ def _told(error: Exception) -> int:
 
     if isinstance(error, (ValidationError, SettingsError)):
         for mistake in mistakes(error):
-            Console(stderr=True, soft_wrap=True).print(f"priorshift: {mistake}", style="red")
+            complain(mistake)
         return 2
     if isinstance(error, (Unreachable, ValueError, StoreError, PriorshiftError)):
-        Console(stderr=True).print(f"priorshift: {error}", style="red")
+        complain(str(error))
         return 1 if isinstance(error, Unreachable) else 2
     raise error
 

@@ -19,6 +19,7 @@ import httpx
 import numpy as np
 from numpy.typing import NDArray
 
+from app.console.terminal import say
 from app.core.prevalence.arrays import Codes, Floats
 
 BATCHES = Path("var/demo")
@@ -41,21 +42,27 @@ class Case:
 def run(port: int, keep_running: bool) -> int:
     """Run the demonstration; the exit status."""
     if port and _taken(port):
-        print(f"port {port} is taken; end what listens there, or choose another --port")
+        say(f"port {port} is taken; end what listens there, or choose another --port")
         return 2
-    with _database(keep_running) as url, service(url, port or free_port()) as running:
-        base, process = running
-        with httpx.Client(base_url=base, timeout=60) as client:
-            for case in (_breast_cancer(), _digits()):
-                _register(client, case)
-                _show(client, case)
-        _by_hand()
-        if keep_running:
-            print(
-                f"\nThe service is up at {base} (docs at {base}/docs). Ctrl-C ends it.", flush=True
-            )
+    with _database(keep_running) as url:
+        # Who waits for a service that stays is to find the models there: they are made elsewhere.
+        with service(url, free_port() if keep_running or not port else port) as (base, _):
+            _demonstrate(base)
+        if not keep_running:
+            return 0
+        with service(url, port or free_port()) as (base, process):
+            say()
+            say(f"The service is up at {base} (docs at {base}/docs). Ctrl-C ends it.")
             return _wait(process)
-    return 0
+
+
+def _demonstrate(base: str) -> None:
+    """Register the models with the service at ``base``, post the batches, say what comes back."""
+    with httpx.Client(base_url=base, timeout=60) as client:
+        for case in (_breast_cancer(), _digits()):
+            _register(client, case)
+            _show(client, case)
+    _by_hand()
 
 
 @contextmanager
@@ -225,10 +232,11 @@ def _show(client: httpx.Client, case: Case) -> None:
     estimate = answer.json()
     truth = np.bincount(case.truth, minlength=len(case.classes)) / len(case.truth)
 
-    print(f"\n{case.name}: {case.description}, {estimate['size']} unlabelled rows")
-    print(f"  {'class':<12}{'source':>9}{'counted':>9}{'estimate':>10}{'truth':>9}")
+    say()
+    say(f"{case.name}: {case.description}, {estimate['size']} unlabelled rows")
+    say(f"  {'class':<12}{'source':>9}{'counted':>9}{'estimate':>10}{'truth':>9}")
     for row, share in zip(estimate["prevalence"], truth, strict=True):
-        print(
+        say(
             f"  {row['class']:<12}{row['source']:>9.3f}{row['counted']:>9.3f}"
             f"{row['estimate']:>10.3f}{share:>9.3f}"
         )
@@ -236,10 +244,10 @@ def _show(client: httpx.Client, case: Case) -> None:
         error = sum(
             abs(row[column] - t) for row, t in zip(estimate["prevalence"], truth, strict=True)
         )
-        print(f"  total variation from the truth, {column}: {error / 2:.3f}")
-    print(f"  method: {estimate['method']} ({estimate['reason']})")
+        say(f"  total variation from the truth, {column}: {error / 2:.3f}")
+    say(f"  method: {estimate['method']} ({estimate['reason']})")
     shift = estimate["shift"]
-    print(
+    say(
         f"  shift test: LR {shift['statistic']:.1f} / {shift['scale']:.2f}, "
         f"{shift['degrees_of_freedom']} df, p = {shift['p_value']:.1e}, "
         f"{'detected' if shift['detected'] else 'not detected'}"
@@ -248,15 +256,16 @@ def _show(client: httpx.Client, case: Case) -> None:
     adjusted.raise_for_status()
     before = float((case.batch.argmax(axis=1) == case.truth).mean())
     after = np.array(adjusted.json()["posteriors"]).argmax(axis=1)
-    print(
+    say(
         f"  accuracy of the decisions: {before:.3f} before, "
         f"{float((after == case.truth).mean()):.3f} after adjusting"
     )
     for warning in estimate["warnings"]:
-        print(f"  warning {warning['code']}: {warning['message']}")
+        say(f"  warning {warning['code']}: {warning['message']}")
 
 
 def _by_hand() -> None:
-    print("\nThe same by hand, with the service of `make run`:")
-    print("  curl -s -H 'content-type: application/json' -d @var/demo/breast-cancer.json \\")
-    print("    http://127.0.0.1:8000/v1/models/breast-cancer/versions/latest/estimates")
+    say()
+    say("The same by hand, with the service of `make run`:")
+    say("  curl -s -H 'content-type: application/json' -d @var/demo/breast-cancer.json \\")
+    say("    http://127.0.0.1:8000/v1/models/breast-cancer/versions/latest/estimates")

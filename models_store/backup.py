@@ -29,6 +29,10 @@ class NotABackup(ValueError):
     """The file is no whole database of this service."""
 
 
+class NotWritten(ValueError):
+    """The copy could not be made; what was there before is as it was."""
+
+
 class InUse(ValueError):
     """Somebody has the database open."""
 
@@ -49,6 +53,8 @@ def save(url: str, target: Path, overwrite: bool) -> int:
             _check(copy)
         _sync(unfinished)
         unfinished.replace(target)
+    except (sqlite3.OperationalError, OSError) as error:
+        raise NotWritten(f"{target} was not written: {error}") from None
     finally:
         unfinished.unlink(missing_ok=True)
     _sync(target.parent)
@@ -81,7 +87,11 @@ def _path(url: str) -> Path:
 @contextmanager
 def _connected(path: Path, read_only: bool = False) -> Iterator[sqlite3.Connection]:
     address = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
-    with closing(sqlite3.connect(address, uri=True, timeout=10.0, isolation_level=None)) as opened:
+    try:
+        opened = sqlite3.connect(address, uri=True, timeout=10.0, isolation_level=None)
+    except sqlite3.OperationalError as error:
+        raise NotWritten(f"{path}: {error}; check its folder and permissions") from None
+    with closing(opened):
         yield opened
 
 

@@ -4,16 +4,14 @@ Exit status: 0, 2 for something wrong with what was given, 3 for a detected shif
 --fail-on-shift, 1 where nobody answers.
 """
 
-import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from app.console import show
 from app.console.service import Local, Refused, Remote, Service, Upload, ask
+from app.console.terminal import Terminal, write_json
 
 if TYPE_CHECKING:
     from app.settings import Settings
@@ -94,7 +92,8 @@ def estimate(
     found = ask(service, "POST", f"{address}/estimates", upload, **options).json()
     if out is not None and wanted is not None:
         upload = Upload(content, kind, wanted)
-        out.write_bytes(ask(service, "POST", f"{address}/posteriors", upload, **options).content)
+        adjusted = ask(service, "POST", f"{address}/posteriors", upload, **options)
+        files.save(out, adjusted.content)
     tell(found, as_json, show.estimate)
     if fail_on_shift and found["shift"] is not None and found["shift"]["detected"]:
         raise typer.Exit(SHIFTED)
@@ -180,6 +179,6 @@ def in_place(settings: "Settings", key: str | None) -> Local:
 def tell(content: Any, as_json: bool, shown: Any) -> None:
     """As JSON, or by ``shown`` to a person."""
     if as_json:
-        sys.stdout.write(json.dumps(content, ensure_ascii=False) + "\n")
+        write_json(content)
     else:
-        shown(Console(), content)
+        shown(Terminal(), content)

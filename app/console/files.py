@@ -38,6 +38,14 @@ def content(path: Path) -> bytes:
         raise ValueError(f"{path}: {error.strerror or error}") from None
 
 
+def save(path: Path, given: bytes) -> None:
+    """Write a file; ``ValueError`` where that cannot be."""
+    try:
+        path.write_bytes(given)
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror or error}") from None
+
+
 def frame(path: Path) -> Frame:
     """The table in a file of named columns."""
     media_type = kind(path)

@@ -8,11 +8,11 @@ from typing import Any
 from urllib.parse import quote
 
 import httpx
-from rich.console import Console
 
 from app.console.interrupts import Interrupts
 from app.console.progress import Shown
 from app.console.service import NotNow, Refused, Service, Unreachable, ask
+from app.console.terminal import Terminal
 
 LOOK_SECONDS = 1.0
 """Between looks at a job without a stream, and tries to reach a service that is gone."""
@@ -76,7 +76,7 @@ def follow(
     leaving: str = LEAVING,
 ) -> Job:
     """The job once it is over, shown meanwhile; Ctrl-C asks, ``Left`` if it is to go on alone."""
-    console = Console(stderr=True)
+    console = Terminal(stderr=True)
     while True:
         try:
             with interrupts.felt(), Shown(console, id) as shown:
@@ -99,14 +99,13 @@ def cancel(service: Service, id: str) -> httpx.Response | None:
     return None
 
 
-def _choice(console: Console, interrupts: Interrupts) -> str:
+def _choice(console: Terminal, interrupts: Interrupts) -> str:
     """c, d, or another letter to go on; whoever cannot be asked, or has had enough, detaches."""
     if not (sys.stdin.isatty() and console.is_terminal):
         return "d"
     try:
         with interrupts.felt():
-            question = "cancel the job (c), detach from it (d), or go on (Enter)? "
-            console.print(question, end="", highlight=False)
+            console.print("cancel the job (c), detach from it (d), or go on (Enter)? ", end="")
             return input().strip().lower()[:1]
     except (KeyboardInterrupt, EOFError):
         console.print()

@@ -9,7 +9,6 @@ from enum import StrEnum
 from typing import Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console
 
 from app.console import asking, show
 from app.console.commands import (
@@ -26,6 +25,7 @@ from app.console.commands import (
 from app.console.following import Job, Left, address, follow, news
 from app.console.interrupts import Interrupts
 from app.console.service import Refused, Service, Upload, ask
+from app.console.terminal import Terminal
 
 WITHOUT = 1
 """Status where there is no answer."""
@@ -161,7 +161,7 @@ def show_job(
     if as_json:
         tell(found, True, None)
     else:
-        show.job(Console(), found, _estimates(service, found))
+        show.job(Terminal(), found, _estimates(service, found))
 
 
 @job.command("follow")
@@ -230,7 +230,7 @@ def _followed(service: Service, id: str, interrupts: Interrupts) -> Job:
 
 
 def _left(left: Left) -> NoReturn:
-    Console(stderr=True).print(str(left), highlight=False, soft_wrap=True)
+    Terminal(stderr=True).say(str(left))
     raise typer.Exit(WITHOUT) from None
 
 
@@ -242,7 +242,7 @@ def _end(service: Service, found: Job, fail_on_shift: bool, as_json: bool) -> No
     if as_json:
         tell(found, True, None)
     else:
-        show.job(Console(), found, kept)
+        show.job(Terminal(), found, kept)
     if found["state"] != "done":
         raise typer.Exit(WITHOUT if found["state"] == "cancelled" else WRONG)
     if fail_on_shift and any(map(_shifted, found["estimates"], kept)):

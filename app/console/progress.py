@@ -3,24 +3,38 @@
 from types import TracebackType
 from typing import Any, Self
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.console import RenderableType
+from rich.progress import BarColumn, Progress, ProgressColumn, Task
+
+from app.console.terminal import Terminal
+
+
+class Field(ProgressColumn):
+    """A field of what goes on, as the words that it holds: a string, which the terminal escapes."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        super().__init__()
+
+    def render(self, task: Task) -> RenderableType:
+        """Its words now."""
+        return str(task.fields[self._name])
 
 
 class Shown:
     """``console``: of standard error. ``id``: of the job."""
 
-    def __init__(self, console: Console, id: str) -> None:
+    def __init__(self, console: Terminal, id: str) -> None:
         self._console, self._id, self._told = console, id, ""
         self._bar = Progress(
-            TextColumn("{task.description}"),
+            Field("state"),
             BarColumn(),
-            TextColumn("{task.fields[pace]}"),
+            Field("pace"),
             console=console,
             transient=True,
             disable=not console.is_terminal,
         )
-        self._task = self._bar.add_task("", total=None, pace="")
+        self._task = self._bar.add_task("", total=None, state="", pace="")
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -38,17 +52,17 @@ class Shown:
         """The job as it is now; None: nobody answers."""
         if job is None:
             self._say("nobody answers; waiting")
-            self._bar.update(self._task, description="nobody answers; waiting")
+            self._bar.update(self._task, state="nobody answers; waiting")
             return
         progress = job["progress"]
         described = _described(job)
         self._say(described)
         if progress is None:
-            self._bar.update(self._task, description=described)
+            self._bar.update(self._task, state=described)
             return
         self._bar.update(
             self._task,
-            description=described,
+            state=described,
             total=progress["of"],
             completed=progress["partitions"],
             pace=pace(progress),
@@ -56,7 +70,7 @@ class Shown:
 
     def _say(self, described: str) -> None:
         if described != self._told and not self._console.is_terminal:
-            self._console.print(f"job {self._id}: {described}", highlight=False, soft_wrap=True)
+            self._console.say(f"job {self._id}: {described}")
         self._told = described
 
 

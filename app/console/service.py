@@ -10,8 +10,9 @@ from functools import cache
 from typing import Any, Protocol
 
 import httpx
-from rich.console import Console
 from rich.progress import Progress
+
+from app.console.terminal import Terminal
 
 PIECE = 1 << 18
 BARRED = 1 << 20
@@ -56,10 +57,26 @@ class Service(Protocol):
 
 @dataclass(frozen=True)
 class Remote:
-    """A running service at ``url``; ``key`` opens it, where it needs one."""
+    """A running service at ``url``; ``key`` opens it, where it needs one.
+
+    ``ValueError`` for what is no address or no key, in words without it.
+    """
 
     url: str
     key: str | None
+
+    def __post_init__(self) -> None:
+        try:
+            sound = httpx.URL(self.url).scheme in ("http", "https")
+        except httpx.InvalidURL:
+            sound = False
+        if not sound:
+            raise ValueError("PRIORSHIFT_URL, or --url, is no address: write http://HOST:PORT")
+
+    @property
+    def _where(self) -> str:
+        """The address without what opens it."""
+        return str(httpx.URL(self.url).copy_with(userinfo=b""))
 
     def send(
         self, method: str, path: str, query: Mapping[str, str], upload: Upload | None
@@ -71,7 +88,7 @@ class Remote:
             with httpx.Client(base_url=self.url, timeout=600, verify=_trust()) as client:
                 return client.request(method, path, params=query, headers=headers, content=content)
         except httpx.TransportError as error:
-            raise Unreachable(f"no answer from {self.url}: {error}") from None
+            raise Unreachable(f"no answer from {self._where}: {error}") from None
 
     def events(self, path: str) -> Iterator[Any]:
         """As they come; ends where they end, and where the connection does."""
@@ -148,7 +165,11 @@ def _words(answer: httpx.Response) -> str:
 
 
 def _opening(key: str | None) -> dict[str, str]:
-    return {} if key is None else {"Authorization": f"Bearer {key}"}
+    if key is None:
+        return {}
+    if not (key.isascii() and key.isprintable()):
+        raise ValueError("PRIORSHIFT_KEY, or --key, holds characters that no key has")
+    return {"Authorization": f"Bearer {key}"}
 
 
 def _headers(upload: Upload | None) -> dict[str, str]:
@@ -160,13 +181,13 @@ def _headers(upload: Upload | None) -> dict[str, str]:
 
 
 def _watched(content: bytes) -> bytes | Iterator[bytes]:
-    console = Console(stderr=True)
+    console = Terminal(stderr=True)
     if len(content) < BARRED or not console.is_terminal:
         return content
     return _pieces(content, console)
 
 
-def _pieces(content: bytes, console: Console) -> Iterator[bytes]:
+def _pieces(content: bytes, console: Terminal) -> Iterator[bytes]:
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("sending", total=len(content))
         for start in range(0, len(content), PIECE):
