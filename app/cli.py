@@ -4,6 +4,7 @@ What only some commands need is imported when one of them runs: the database, th
 numpy take a second of computing.
 """
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +27,15 @@ if TYPE_CHECKING:
     from models_store.store import Store
 
 cli = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+
+@cli.callback()
+def start() -> None:
+    """Prevalence estimation under prior probability shift, as a service."""
+    if any(name.startswith("PRIORSHIFT_") for name in os.environ):
+        from app.settings import require_names
+
+        require_names(os.environ)
 
 
 @cli.command()
@@ -56,12 +66,9 @@ def _require_keys(gate: "Gate", host: str) -> None:
     )
 
 
-def _several(
-    settings: "Settings", host: str, port: int, count: int, log_level: str, anonymous: bool
-) -> int:
-    from app import logs, workers
+def _several(host: str, port: int, count: int, log_level: str, anonymous: bool) -> int:
+    from app import workers
 
-    logs.configure(settings.log_format, log_level)
     try:
         bound = workers.listening(host, port)
     except OSError as error:
@@ -96,14 +103,17 @@ def serve(
     ] = 1,
     worker: Annotated[tuple[int, int] | None, typer.Option(hidden=True)] = None,
 ) -> None:
-    """Serve the API; migrate first, with a command of its own."""
+    """Serve the API; makes a SQLite database that does not exist, migrates none that does."""
     from threadpoolctl import threadpool_limits
 
-    from app import server
+    from app import logs, server
     from app.main import create_app
     from models_store import schema
 
     app = create_app()
+    logs.configure(app.state.settings.log_format, log_level)
+    if schema.create(app.state.store.engine):
+        logs.log.info("database created", revision=schema.head())
     schema.require_head(app.state.store.engine)
     anonymous = _loopback(host) or allow_anonymous
     if not anonymous:
@@ -111,7 +121,7 @@ def serve(
     if not anonymous and worker is None:
         _require_keys(app.state.gate, host)
     if workers > 1 and worker is None:
-        sys.exit(_several(app.state.settings, host, port, workers, log_level, anonymous))
+        sys.exit(_several(host, port, workers, log_level, anonymous))
     # Requests compute in threads of their own; more inside each would only get in their way.
     threadpool_limits(1)
     server.run(app, host, port, log_level, worker)
@@ -285,10 +295,10 @@ def _told(error: Exception) -> int:
 
     from app.console.service import Unreachable
     from app.core.errors import PriorshiftError
-    from app.settings import mistakes
+    from app.settings import Misnamed, mistakes
     from models_store.errors import StoreError
 
-    if isinstance(error, (ValidationError, SettingsError)):
+    if isinstance(error, (ValidationError, SettingsError, Misnamed)):
         for mistake in mistakes(error):
             complain(mistake)
         return 2

@@ -44,7 +44,9 @@ def check(port: int, path: str) -> int:
     try:
         connection.request("GET", path)
         answer = connection.getresponse()
-        text = answer.read(MOST_BYTES).decode(errors="replace")
+        # As ASCII and without control characters: nothing that answers here can steer a terminal.
+        text = answer.read(MOST_BYTES).decode("ascii", "backslashreplace")
+        text = "".join(char if char.isprintable() else " " for char in text)
     except (OSError, HTTPException) as error:
         sys.stderr.write(f"no answer: {error or type(error).__name__}\n")
         return 1

@@ -39,7 +39,7 @@ from app.monitoring.closing import KIND, Closer
 from app.page.errors import Pages
 from app.page.site import PAGES
 from app.release import RELEASE
-from app.settings import Settings
+from app.settings import Settings, configured
 from app.standing import Standings, watch_pool
 from app.tasks import Runner
 from app.training.process import Trainer
@@ -53,7 +53,7 @@ from models_store.store import Store
 
 def create_app(settings: Settings | None = None) -> FastAPI:
     """The service on ``settings``, from the environment by default."""
-    settings = settings or Settings()
+    settings = settings or configured()
     engine = connect(
         settings.database_url, settings.database_pool_size, settings.database_busy_seconds
     )

@@ -16,8 +16,6 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from app import logs
-
 DRAIN_SECONDS = 20
 HEADER_SECONDS = 10.0
 """How long the headers of a request may take to arrive."""
@@ -188,7 +186,6 @@ def run(
     ``worker``: the descriptor of a socket that listens already, and the parent that opened it.
     """
     _allow_files(MOST_CONNECTIONS + MORE_FILES)
-    logs.configure(app.state.settings.log_format, log_level)
     server = Server(configuration(app, host=host, port=port, log_config=None))
     sockets = None
     if worker is not None:

@@ -1,6 +1,9 @@
 """Configuration from the environment: PRIORSHIFT_*."""
 
+import os
 import re
+from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +14,18 @@ from app.datasets.roots import Root, Roots
 from app.logs import Format
 
 PREFIX = "PRIORSHIFT_"
+OF_COMMANDS = ("HOST", "KEY", "PORT", "URL", "WORKERS")
+"""What commands take from the environment beside the settings: options of theirs."""
+LINK = re.compile(
+    r"(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
+)
+"""What Kubernetes sets in every container for a Service whose name begins with priorshift."""
+ADDRESS = re.compile(r"(tcp|udp|sctp)://")
+"""Begins what it sets as ``…_PORT``."""
+TAKEN = (
+    "is what Kubernetes sets for a Service of the name priorshift: set enableServiceLinks: false "
+    "in the pod, or name the Service otherwise"
+)
 Scheduler = Annotated[str, Field(pattern=r"^(tcp|tls)://[A-Za-z0-9._:\[\]-]+$")]
 Origin = Annotated[str, Field(pattern=r"^https?://[a-z0-9.:\[\]-]+$")]
 
@@ -62,8 +77,43 @@ class Settings(BaseSettings):
     data_memory_bytes: int = Field(512 * 1024 * 1024, ge=64 * 1024 * 1024)
 
 
-def mistakes(error: ValidationError | SettingsError) -> list[str]:
+class Misnamed(ValueError):
+    """Names in the environment that mean nothing; ``messages``: a line for each, no values."""
+
+    def __init__(self, messages: list[str]) -> None:
+        self.messages = messages
+        super().__init__("; ".join(messages))
+
+
+def require_names(environment: Mapping[str, str]) -> None:
+    """``Misnamed`` where a name is no setting: it was meant to be one, and would do nothing."""
+    known = [*map(str.upper, Settings.model_fields), *OF_COMMANDS]
+    found = []
+    for given, value in sorted(environment.items()):
+        name = given.upper().removeprefix(PREFIX)
+        if name == given.upper() or LINK.fullmatch(name):
+            continue
+        linked = name.endswith("PORT") and ADDRESS.match(value)
+        if name == "PORT" and linked:
+            found.append(f"{given} {TAKEN}")
+        elif name not in known and not linked:
+            near = get_close_matches(name, known, 1)
+            advice = f"did you mean {PREFIX}{near[0]}?" if near else "take it away"
+            found.append(f"{given} is no setting of this release; {advice}")
+    if found:
+        raise Misnamed(found)
+
+
+def configured() -> Settings:
+    """The settings of the environment; ``Misnamed`` where it has others."""
+    require_names(os.environ)
+    return Settings()
+
+
+def mistakes(error: ValidationError | SettingsError | Misnamed) -> list[str]:
     """A line for each setting that is wrong, under the name that the operator gave it."""
+    if isinstance(error, Misnamed):
+        return error.messages
     if isinstance(error, SettingsError):
         named = re.search(r'field "(\w+)"', str(error))
         name = named[1].upper() if named else "*"

@@ -50,6 +50,22 @@ def require_head(engine: Engine) -> None:
         )
 
 
+def create(engine: Engine) -> bool:
+    """Build an embedded database that holds nothing yet; whether that was so.
+
+    One of another release is left to ``migrate``, as is a server's, where others decide.
+    """
+    if engine.dialect.name != "sqlite":
+        return False
+    try:
+        if sa.inspect(engine).get_table_names():
+            return False
+    except sa.exc.SQLAlchemyError:
+        return False
+    migrate(engine)
+    return True
+
+
 def migrate(engine: Engine) -> str:
     """Bring the database to the head; the revision it is at then."""
     config = configuration()
