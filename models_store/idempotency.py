@@ -44,13 +44,14 @@ class Idempotency:
         route: str,
         key: str,
         body_hash: str,
-        model_id: int,
+        model_id: int | None,
         answer: Answer,
         now: datetime,
     ) -> None:
         """Record an answer in place of an expired one; ``AlreadyAnswered`` if another was first.
 
-        The record goes when the model goes: a replay never speaks of what is not there.
+        The record goes when the model goes, if it is of one: a replay never speaks of a model that
+        is not there.
         """
         own = (idempotency.c.owner == owner, idempotency.c.route == route, idempotency.c.key == key)
         expired = idempotency.c.created_at <= now - LIFETIME

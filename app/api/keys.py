@@ -7,24 +7,30 @@ from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
 from app import access
-from app.api import parse
+from app.api import parse, present
 from app.api.context import Cursor, GateDep, Limit, StoreDep, answer, encode_cursor, now, problems
 from app.api.history import IDENTITY, before, before_number, checked, identity
+from app.api.once import OnceDep, ShownOnce
 from app.api.openapi import takes
 from app.api.payload import Body, only
 from app.api.requests import KeyIn, Timestamp
 from app.api.responses.access import AuditOut, AuditPage, KeyOut, KeyPage
-from app.api.responses.parts import WarningOut
 from app.api.trail import TrailDep
 from app.core.errors import InvalidInput, MethodUnavailable
 from app.core.warnings import Warning
 from models_store.audit import AuditFilter
 from models_store.records import AuditRecord, KeyRecord
+from models_store.store import UnitOfWork
 
 NO_ROOTS = Warning(
     "no-data-roots",
     "a key restricted to models opens no data root unless it says so: name them in roots, null for "
     "all, if it is for jobs",
+)
+SHOWN = Warning(
+    "shown-once",
+    "the key was in the first answer to this Idempotency-Key and is not kept; if it is lost, "
+    "revoke this one and make another",
 )
 router = APIRouter(prefix="/v1", tags=["access"])
 KeyId = Annotated[str, Path(description="The id of the key, not the key")]
@@ -36,9 +42,15 @@ KeyId = Annotated[str, Path(description="The id of the key, not the key")]
     responses={201: {"model": KeyOut}, **problems(400, 401, 403, 409, 413, 415, 422, 503)},
     openapi_extra=takes(KeyIn),
 )
-def create_key(payload: Body, gate: GateDep, store: StoreDep, trail: TrailDep) -> Response:
-    """Make a key. The answer shows it, and nothing ever shows it again."""
+def create_key(payload: Body, gate: GateDep, once: OnceDep) -> Response:
+    """Make a key. The answer shows it, and nothing ever shows it again.
+
+    Asked again with its Idempotency-Key it says the same without the key.
+    """
     given = parse.envelope(KeyIn, payload.json())
+    replayed = once.replay()
+    if replayed is not None:
+        return replayed
     _require_future(given.expires_at)
     try:
         secret = gate.secret()
@@ -48,16 +60,12 @@ def create_key(payload: Body, gate: GateDep, store: StoreDep, trail: TrailDep) -
     token, record = access.new_key(
         secret, given.name, given.scopes, given.models, given.expires_at, roots
     )
-    with store.write() as unit:
+
+    def work(unit: UnitOfWork) -> tuple[None, Response]:
         unit.keys.add(record)
-        trail.note(unit)
-    shown = _key(record)
-    shown.key = token
-    if given.closed:
-        shown.warnings.append(WarningOut(**vars(NO_ROOTS)))
-    return answer(
-        shown, 201, {"Location": f"/v1/api-keys/{record.id}", "Cache-Control": "no-store"}
-    )
+        return None, _with_key(record, token, [NO_ROOTS] if given.closed else [])
+
+    return once.commit(work)
 
 
 @router.get(
@@ -128,6 +136,14 @@ def list_audit(
 def _require_future(expires_at: datetime | None) -> None:
     if expires_at is not None and expires_at <= now():
         raise InvalidInput.at("/expires_at", "lies in the past")
+
+
+def _with_key(record: KeyRecord, token: str, notes: list[Warning]) -> Response:
+    headers = {"Location": f"/v1/api-keys/{record.id}", "Cache-Control": "no-store"}
+    again, shown = _key(record), _key(record)
+    again.warnings = present.warnings([*notes, SHOWN])
+    shown.key, shown.warnings = token, present.warnings(notes)
+    return ShownOnce(answer(shown, 201, headers), answer(again, 201, headers))
 
 
 def _key(record: KeyRecord) -> KeyOut:

@@ -143,17 +143,19 @@ def get_model(name: ModelName, store: StoreDep) -> ModelOut:
 
 @router.patch(
     "/{name}",
-    responses={200: {"model": ModelOut}, **problems(400, 404, 413, 415, 422, 503)},
+    responses={200: {"model": ModelOut}, **problems(400, 404, 409, 413, 415, 422, 503)},
     openapi_extra=takes(ModelPatch),
 )
-def change_model(name: ModelName, payload: Body, store: StoreDep, trail: TrailDep) -> Response:
+def change_model(name: ModelName, payload: Body, once: OnceDep) -> Response:
     """Change the description."""
     given = parse.envelope(ModelPatch, payload.json())
-    with store.write() as unit:
+
+    def work(unit: UnitOfWork) -> tuple[int, Response]:
         unit.models.lock(name)
         record = unit.models.describe(name, given.description, now())
-        trail.note(unit)
-        return answer(present.model(record, unit.aliases.of(name)))
+        return record.id, answer(present.model(record, unit.aliases.of(name)))
+
+    return once.write(work)
 
 
 @router.delete(
@@ -187,19 +189,19 @@ def get_alias(name: ModelName, alias: AliasName, store: StoreDep) -> AliasOut:
 
 @router.put(
     "/{name}/aliases/{alias}",
-    responses={200: {"model": AliasOut}, **problems(400, 404, 413, 415, 422, 503)},
+    responses={200: {"model": AliasOut}, **problems(400, 404, 409, 413, 415, 422, 503)},
     openapi_extra=takes(AliasIn),
 )
-def put_alias(
-    name: ModelName, alias: AliasName, payload: Body, store: StoreDep, trail: TrailDep
-) -> Response:
+def put_alias(name: ModelName, alias: AliasName, payload: Body, once: OnceDep) -> Response:
     """Point an alias to a version."""
     _check(alias)
     given = parse.envelope(AliasIn, payload.json())
-    with store.write() as unit:
+
+    def work(unit: UnitOfWork) -> tuple[int, Response]:
         record = unit.aliases.put(name, alias, given.version, now())
-        trail.note(unit)
-        return answer(present.alias(record))
+        return unit.models.get(name).id, answer(present.alias(record))
+
+    return once.write(work)
 
 
 @router.delete(

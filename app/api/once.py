@@ -21,6 +21,17 @@ from models_store.records import Answer
 from models_store.store import Store, UnitOfWork
 
 
+class ShownOnce(Response):
+    """An answer that holds a secret; ``kept``: what whoever asks again gets in its place."""
+
+    def __init__(self, response: Response, kept: Response) -> None:
+        super().__init__(response.body, response.status_code, response.headers)
+        self.kept = kept
+
+
+Work = Callable[[UnitOfWork], tuple[int | None, Response]]
+
+
 @dataclass(frozen=True)
 class Once:
     """One writing request; ``key`` is None where the caller sent no Idempotency-Key."""
@@ -42,11 +53,17 @@ class Once:
         headers = {**found.headers, "Idempotency-Replayed": "true"}
         return Response(found.body, found.status, headers)
 
-    def commit(self, work: Callable[[UnitOfWork], tuple[int, Response]]) -> Response:
+    def write(self, work: Work) -> Response:
+        """The answer that this key got before, or else ``commit``."""
+        replayed = self.replay()
+        return self.commit(work) if replayed is None else replayed
+
+    def commit(self, work: Work) -> Response:
         """Run ``work`` in a transaction that also records its answer, and leaves a trail.
 
-        ``work`` gives the id of the model that it wrote for, and the answer. A concurrent
-        request with the same key may win the race anywhere in it: then its answer is given.
+        ``work`` gives the id of the model that it wrote for, None for none, and the answer. A
+        concurrent request with the same key may win the race anywhere in it: then its answer is
+        given.
         """
         try:
             with self.store.write() as unit:
@@ -74,7 +91,8 @@ class Once:
         state.update(self.payload.body)
         return state.hexdigest()
 
-    def _record(self, unit: UnitOfWork, key: str, model_id: int, response: Response) -> None:
+    def _record(self, unit: UnitOfWork, key: str, model_id: int | None, said: Response) -> None:
+        response = said.kept if isinstance(said, ShownOnce) else said
         kept = {k: v for k, v in response.headers.items() if k != "content-length"}
         answer = Answer(response.status_code, kept, bytes(response.body))
         unit.idempotency.add(self._owner, self.route, key, self._hash, model_id, answer, now())
@@ -100,14 +118,29 @@ class Twins:
                 self._turns[twin] = lock, others - 1
 
 
+Key = Annotated[
+    str | None, Header(max_length=255, description="The same key, the same answer, for 24 hours")
+]
+
+
 async def _once(
-    request: Request,
-    payload: Body,
-    trail: TrailDep,
-    idempotency_key: Annotated[
-        str | None,
-        Header(max_length=255, description="The same key, the same answer, for 24 hours"),
-    ] = None,
+    request: Request, payload: Body, trail: TrailDep, idempotency_key: Key = None
+) -> AsyncIterator[Once]:
+    async with _turn(request, payload, trail, idempotency_key) as once:
+        yield once
+
+
+async def _bodiless(
+    request: Request, trail: TrailDep, idempotency_key: Key = None
+) -> AsyncIterator[Once]:
+    payload = Payload(b"", "", tuple(request.query_params.multi_items()))
+    async with _turn(request, payload, trail, idempotency_key) as once:
+        yield once
+
+
+@asynccontextmanager
+async def _turn(
+    request: Request, payload: Payload, trail: Trail, idempotency_key: str | None
 ) -> AsyncIterator[Once]:
     if idempotency_key is not None and not (idempotency_key and idempotency_key.isprintable()):
         message = "must be 1 to 255 printable characters"
@@ -125,3 +158,5 @@ async def _once(
 
 
 OnceDep = Annotated[Once, Depends(_once, scope="function")]
+BodilessOnceDep = Annotated[Once, Depends(_bodiless, scope="function")]
+"""Of requests that bring no body."""

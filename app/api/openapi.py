@@ -27,8 +27,9 @@ KEY = {
 }
 TEXT = {"schema": {"type": "string"}}
 SECONDS = {"schema": {"type": "integer", "minimum": 0}}
+REPLAYED = {"Idempotency-Replayed": TEXT}
 HEADERS = {
-    "201": {"Location": TEXT, "Idempotency-Replayed": TEXT},
+    "201": {"Location": TEXT},
     "401": {"WWW-Authenticate": TEXT},
     "429": {"Retry-After": SECONDS},
     "503": {"Retry-After": SECONDS},
@@ -81,6 +82,8 @@ def install(app: FastAPI, *more: ModuleType) -> None:
                 for method, operation in path.items():
                     _guard(operation, RULES[method.upper(), address])
                     _mend(operation["responses"])
+                    if _repeatable(operation):
+                        _tell_replays(operation["responses"])
             examples.add(description)
             app.openapi_schema = description
         return app.openapi_schema
@@ -128,9 +131,22 @@ def _guard(operation: dict[str, Any], rule: str | None) -> None:
         codes += [401, 403, 503]
     if "requestBody" in operation:
         codes += [400, 408, 413, 415, 429, 503]
+    if _repeatable(operation):
+        codes += [409, 422]
     for code in codes:
         known = {"description": HTTPStatus(code).phrase}
         operation["responses"].setdefault(str(code), known)
+
+
+def _repeatable(operation: dict[str, Any]) -> bool:
+    """Whether it takes an Idempotency-Key."""
+    return "idempotency-key" in {p["name"].lower() for p in operation.get("parameters", [])}
+
+
+def _tell_replays(responses: dict[str, Any]) -> None:
+    for status, response in responses.items():
+        if status < "3":
+            response["headers"] = {**response.get("headers", {}), **REPLAYED}
 
 
 def _mend(responses: dict[str, Any]) -> None:

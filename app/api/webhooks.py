@@ -9,9 +9,10 @@ from starlette.responses import Response
 
 from app import access
 from app.access import Gate
-from app.api import parse
+from app.api import parse, present
 from app.api.context import Cursor, GateDep, Limit, StoreDep, answer, encode_cursor, now, problems
 from app.api.history import before, identity
+from app.api.once import BodilessOnceDep, OnceDep, ShownOnce
 from app.api.openapi import takes
 from app.api.payload import Body, only
 from app.api.requests import WebhookIn, WebhookPatch
@@ -24,12 +25,19 @@ from app.api.responses.webhooks import (
 )
 from app.api.trail import TrailDep
 from app.core.errors import InvalidInput, MethodUnavailable
+from app.core.warnings import Warning
 from app.webhooks import signing
 from app.webhooks.addresses import Refused
 from app.webhooks.sending import Sender
 from app.webhooks.urls import admitted
 from models_store.records import DeliveryRecord, WebhookRecord
+from models_store.store import UnitOfWork
 
+SHOWN = Warning(
+    "shown-once",
+    "the secret was in the first answer to this Idempotency-Key and is not shown again; if it is "
+    "lost, make another: POST /v1/webhooks/{id}/secret",
+)
 router = APIRouter(prefix="/v1/webhooks", tags=["webhooks"])
 WebhookId = Annotated[str, Path(description="The id of the webhook")]
 
@@ -48,11 +56,15 @@ SenderDep = Annotated[Sender, Depends(_sender)]
     responses={201: {"model": WebhookOut}, **problems(400, 401, 403, 409, 413, 415, 422, 503)},
     openapi_extra=takes(WebhookIn),
 )
-def create_webhook(
-    payload: Body, gate: GateDep, store: StoreDep, trail: TrailDep, sender: SenderDep
-) -> Response:
-    """Have events sent to an address. The answer shows the secret that signs them, once."""
+def create_webhook(payload: Body, gate: GateDep, once: OnceDep, sender: SenderDep) -> Response:
+    """Have events sent to an address. The answer shows the secret that signs them, once.
+
+    Asked again with its Idempotency-Key it says the same without the secret.
+    """
     given = parse.envelope(WebhookIn, payload.json())
+    replayed = once.replay()
+    if replayed is not None:
+        return replayed
     url = _admitted(given.url, sender)
     id, made = uuid4().hex, now()
     secret = signing.derive(_server(gate), id, 1)
@@ -71,10 +83,12 @@ def create_webhook(
         created_at=made,
         updated_at=made,
     )
-    with store.write() as unit:
+
+    def work(unit: UnitOfWork) -> tuple[None, Response]:
         unit.webhooks.add(record)
-        trail.note(unit)
-    return _with_secret(record, secret, 201, {"Location": f"/v1/webhooks/{id}"})
+        return None, _with_secret(record, secret, 201, {"Location": f"/v1/webhooks/{id}"})
+
+    return once.commit(work)
 
 
 @router.get(
@@ -105,14 +119,15 @@ def get_webhook(id: WebhookId, store: StoreDep) -> WebhookOut:
 
 @router.patch(
     "/{id}",
-    responses={200: {"model": WebhookOut}, **problems(400, 401, 403, 404, 413, 415, 422, 503)},
+    responses={200: {"model": WebhookOut}, **problems(400, 401, 403, 404, 409, 413, 415, 422, 503)},
     openapi_extra=takes(WebhookPatch),
 )
-def change_webhook(
-    id: WebhookId, payload: Body, store: StoreDep, trail: TrailDep, sender: SenderDep
-) -> Response:
+def change_webhook(id: WebhookId, payload: Body, once: OnceDep, sender: SenderDep) -> Response:
     """Change a webhook. What waits to be sent goes to the new address."""
     given = parse.envelope(WebhookPatch, payload.json())
+    replayed = once.replay()
+    if replayed is not None:
+        return replayed
     change: dict[str, Any] = {name: getattr(given, name) for name in given.model_fields_set}
     for name in ("events", "models", "monitors"):
         if change.get(name) is not None:
@@ -121,11 +136,13 @@ def change_webhook(
         change["url"] = _admitted(given.url, sender)
     if "disabled" in change:
         change["reason"] = None
-    with store.write() as unit:
+
+    def work(unit: UnitOfWork) -> tuple[None, Response]:
         record = replace(unit.webhooks.lock(_identity(id)), **change, updated_at=now())
         unit.webhooks.put(record)
-        trail.note(unit)
-    return answer(_webhook(record))
+        return None, answer(_webhook(record))
+
+    return once.commit(work)
 
 
 @router.delete(
@@ -146,10 +163,11 @@ def delete_webhook(id: WebhookId, store: StoreDep, trail: TrailDep) -> None:
     responses={200: {"model": WebhookOut}, **problems(401, 403, 404, 409, 422, 503)},
     dependencies=[only()],
 )
-def rotate_secret(id: WebhookId, store: StoreDep, gate: GateDep, trail: TrailDep) -> Response:
+def rotate_secret(id: WebhookId, gate: GateDep, once: BodilessOnceDep) -> Response:
     """Make a new secret, shown once. For a day events are signed with the one before as well."""
     server = _server(gate)
-    with store.write() as unit:
+
+    def work(unit: UnitOfWork) -> tuple[None, Response]:
         kept = unit.webhooks.lock(_identity(id))
         generation, moment = kept.generation + 1, now()
         secret = signing.derive(server, kept.id, generation)
@@ -161,8 +179,9 @@ def rotate_secret(id: WebhookId, store: StoreDep, gate: GateDep, trail: TrailDep
             updated_at=moment,
         )
         unit.webhooks.put(record)
-        trail.note(unit)
-    return _with_secret(record, secret, 200, {})
+        return None, _with_secret(record, secret, 200, {})
+
+    return once.write(work)
 
 
 @router.post(
@@ -171,14 +190,15 @@ def rotate_secret(id: WebhookId, store: StoreDep, gate: GateDep, trail: TrailDep
     responses={202: {"model": DeliveryOut}, **problems(401, 403, 404, 409, 422, 503)},
     dependencies=[only()],
 )
-def test_webhook(id: WebhookId, store: StoreDep, trail: TrailDep) -> Response:
+def test_webhook(id: WebhookId, once: BodilessOnceDep) -> Response:
     """Send the event webhook.test; what comes of it is among the deliveries."""
-    with store.write() as unit:
+
+    def work(unit: UnitOfWork) -> tuple[None, Response]:
         if unit.webhooks.lock(_identity(id)).disabled:
             raise MethodUnavailable("a test", "the webhook is disabled; enable it first")
-        record = unit.webhooks.test(id, now())
-        trail.note(unit)
-    return answer(_delivery(record), 202)
+        return None, answer(_delivery(unit.webhooks.test(id, now())), 202)
+
+    return once.write(work)
 
 
 @router.get(
@@ -219,9 +239,11 @@ def _server(gate: Gate) -> bytes:
 def _with_secret(
     record: WebhookRecord, secret: bytes, status: int, headers: dict[str, str]
 ) -> Response:
-    shown = _webhook(record)
+    headers = {**headers, "Cache-Control": "no-store"}
+    again, shown = _webhook(record), _webhook(record)
+    again.warnings = present.warnings([SHOWN])
     shown.secret = signing.shown(secret)
-    return answer(shown, status, {**headers, "Cache-Control": "no-store"})
+    return ShownOnce(answer(shown, status, headers), answer(again, status, headers))
 
 
 def _webhook(record: WebhookRecord) -> WebhookOut:

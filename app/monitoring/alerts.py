@@ -8,13 +8,15 @@ from starlette.responses import Response
 from app.api import parse
 from app.api.context import Cursor, Limit, StoreDep, answer, encode_cursor, problems
 from app.api.history import before, checked, identity
+from app.api.once import OnceDep
 from app.api.openapi import takes
 from app.api.payload import Body, only
 from app.api.requests import MONITOR_NAME, Timestamp
-from app.api.trail import CallerDep, TrailDep
+from app.api.trail import CallerDep
 from app.monitoring import deciding
 from app.monitoring.shapes import AlertOut, AlertPage, AlertPatch
 from models_store.alerts import AlertFilter
+from models_store.store import UnitOfWork
 
 router = APIRouter(prefix="/v1/alerts", tags=["monitors"])
 AlertId = Annotated[str, Path(description="The id of the alert")]
@@ -60,15 +62,14 @@ def get_alert(id: AlertId, store: StoreDep, caller: CallerDep) -> Response:
 
 @router.patch(
     "/{id}",
-    responses={200: {"model": AlertOut}, **problems(400, 404, 413, 415, 422, 503)},
+    responses={200: {"model": AlertOut}, **problems(400, 404, 409, 413, 415, 422, 503)},
     openapi_extra=takes(AlertPatch),
 )
-def change_alert(
-    id: AlertId, payload: Body, store: StoreDep, caller: CallerDep, trail: TrailDep
-) -> Response:
+def change_alert(id: AlertId, payload: Body, once: OnceDep, caller: CallerDep) -> Response:
     """Say that somebody has seen an alert, or that it is over; a closed one stays closed."""
     given = parse.envelope(AlertPatch, payload.json())
-    with store.write() as unit:
+
+    def work(unit: UnitOfWork) -> tuple[int, Response]:
         found = unit.alerts.get(identity(id, "alert"), caller.models)
         # Whoever closes windows of the stream may be about to change it too.
         unit.windows.lock(found.stream_id)
@@ -78,5 +79,6 @@ def change_alert(
                 content = deciding.closed(unit, content, caller.name, given.note)
             else:
                 content = deciding.acknowledged(unit, content, caller.name, given.note)
-            trail.note(unit)
-        return answer(content)
+        return unit.models.get(found.model).id, answer(content)
+
+    return once.write(work)

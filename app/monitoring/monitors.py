@@ -133,16 +133,17 @@ def get_monitor(monitor: MonitorName, store: StoreDep, caller: CallerDep) -> Res
 
 @router.patch(
     "/{monitor}",
-    responses={200: {"model": MonitorOut}, **problems(400, 404, 413, 415, 422, 503)},
+    responses={200: {"model": MonitorOut}, **problems(400, 404, 409, 413, 415, 422, 503)},
     openapi_extra=takes(MonitorPatch),
 )
 def change_monitor(
-    monitor: MonitorName, payload: Body, store: StoreDep, caller: CallerDep, trail: TrailDep
+    monitor: MonitorName, payload: Body, once: OnceDep, caller: CallerDep
 ) -> Response:
     """Change what alarms, or the description; windows that are closed stay as they are."""
     sent = payload.json()
     given = parse.envelope(MonitorPatch, sent)
-    with store.write() as unit:
+
+    def work(unit: UnitOfWork) -> tuple[int, Response]:
         record = unit.monitors.get(monitor, caller.models)
         content = dict(record.content)
         if "alert" in sent:
@@ -150,8 +151,9 @@ def change_monitor(
         if given.description is not None:
             content["description"] = given.description
         record = unit.monitors.change(record, content, now())
-        trail.note(unit)
-        return answer(described(unit, record, None))
+        return record.model_id, answer(described(unit, record, None))
+
+    return once.write(work)
 
 
 @router.delete(

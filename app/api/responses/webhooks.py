@@ -2,7 +2,9 @@
 
 from datetime import datetime
 
-from app.api.responses.parts import Out
+from pydantic import Field
+
+from app.api.responses.parts import Out, WarningOut
 from models_store.records import DeliveryStatus
 
 
@@ -24,6 +26,7 @@ class WebhookOut(Out):
     updated_at: datetime
     secret_rotated_at: datetime | None
     secret: str | None = None
+    warnings: list[WarningOut] = Field(default_factory=list)
 
 
 class WebhookPage(Out):

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from clients.python.tests.servers import hanging_up
 from clients.python.tests.streams import drawn, hour, telling
 from priorshift_client import (
     AlertSpec,
@@ -22,6 +23,7 @@ from priorshift_client import (
     InvalidSignature,
     NotFound,
     PriorshiftError,
+    Retries,
     UnexpectedAnswer,
     WindowSpec,
     verify,
@@ -242,3 +244,20 @@ def test_a_body_that_was_parsed_cannot_be_verified() -> None:
 def test_what_is_signed_but_no_event_is_told(body: bytes) -> None:
     with pytest.raises(UnexpectedAnswer, match="no event"):
         verify(SECRET, signed(body), body, now=NOW)
+
+
+def test_a_secret_whose_answer_was_lost_is_made_anew(sqlite_url: str) -> None:
+    """What is sent again makes no other webhook, and does not show what was shown."""
+    with telling(sqlite_url) as client:
+        port = int(str(client).rpartition(":")[2].rstrip("/')"))
+        soon = Retries(most=3, first=0.001, longest=0.01)
+        url = "https://93.184.215.14/"
+        with hanging_up(port, times=1) as line, Client(line, retries=soon) as shaky:
+            hook = shaky.webhooks.create(url, EVENTS, idempotency_key="hook")
+            assert [warning.code for warning in hook.warnings] == ["shown-once"]
+            assert hook.secret is None
+        assert [found.id for found in client.webhooks.list()] == [hook.id]
+        turned = client.webhooks.rotate(hook, idempotency_key="turn")
+        again = client.webhooks.rotate(hook, idempotency_key="turn")
+        assert turned.secret is not None
+        assert (again.id, again.secret) == (turned.id, None)

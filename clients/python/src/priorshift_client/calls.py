@@ -102,7 +102,7 @@ def ask(
 
 def write(
     path: str,
-    body: Body,
+    body: Body | None,
     read: Callable[[Answer], T],
     idempotency_key: str | None,
     patience: float = 0.0,
@@ -113,6 +113,15 @@ def write(
         raise ValueError(f"an idempotency key has 1 to {LONGEST_KEY} plain characters")
     call = change("POST", path, body, read, (), {"Idempotency-Key": key}, repeatable=True)
     return replace(call, patience=patience)
+
+
+def show_once(
+    path: str, body: Body | None, read: Callable[[Answer], T], idempotency_key: str | None
+) -> Call[T]:
+    """A POST whose answer holds a secret; it is repeatable with a key, and then says it once."""
+    if idempotency_key is None:
+        return change("POST", path, body, read)
+    return write(path, body, read, idempotency_key)
 
 
 def change(

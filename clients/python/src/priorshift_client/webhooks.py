@@ -7,6 +7,7 @@ from typing import Any, Literal
 from priorshift_client.errors import UnexpectedAnswer
 from priorshift_client.monitoring import Alert
 from priorshift_client.reading import read
+from priorshift_client.results import Warning
 
 EventType = Literal["alert.opened", "alert.acknowledged", "alert.closed"]
 
@@ -30,6 +31,7 @@ class Webhook:
     updated_at: datetime
     secret_rotated_at: datetime | None
     secret: str | None = field(default=None, repr=False)
+    warnings: tuple[Warning, ...] = ()
 
 
 @dataclass(frozen=True)

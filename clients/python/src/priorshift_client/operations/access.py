@@ -6,7 +6,18 @@ from typing import Literal
 
 from priorshift_client.access import ApiKey, AuditEntry, Release
 from priorshift_client.bodies import change_body
-from priorshift_client.calls import Answer, Call, Listing, change, get, into, nothing, place, query
+from priorshift_client.calls import (
+    Answer,
+    Call,
+    Listing,
+    change,
+    get,
+    into,
+    nothing,
+    place,
+    query,
+    show_once,
+)
 from priorshift_client.operations.models import PAGE
 from priorshift_client.options import UNCHANGED, Unchanged
 
@@ -20,8 +31,12 @@ def create_key(
     models: Sequence[str] | None = None,
     roots: Sequence[str] | Unchanged | None = UNCHANGED,
     expires_at: datetime | str | None = None,
+    idempotency_key: str | None = None,
 ) -> Call[ApiKey]:
-    """Make a key; this answer alone holds it. It is sent once: nothing makes it repeatable.
+    """Make a key; this answer alone holds it.
+
+    It is sent once, unless there is an ``idempotency_key``: what is sent again makes no other, and
+    its answer lacks the key where an answer before was lost, with the warning ``shown-once``.
 
     ``models``, ``roots``: the only models, and data roots for jobs, that it opens; None for all.
     Nothing said of roots, a key for some models opens none.
@@ -33,7 +48,8 @@ def create_key(
         "roots": list(roots) if isinstance(roots, Sequence) else roots,
         "expires_at": expires_at,
     }
-    return change("POST", place("api-keys"), change_body(content), into(ApiKey))
+    body = change_body(content)
+    return show_once(place("api-keys"), body, into(ApiKey), idempotency_key)
 
 
 def list_keys(*, limit: int = PAGE) -> Listing[ApiKey]:

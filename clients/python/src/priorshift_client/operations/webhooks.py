@@ -3,7 +3,18 @@
 from collections.abc import Sequence
 
 from priorshift_client.bodies import change_body, json_body
-from priorshift_client.calls import Call, Listing, change, get, into, nothing, place, query
+from priorshift_client.calls import (
+    Call,
+    Listing,
+    change,
+    get,
+    into,
+    nothing,
+    place,
+    query,
+    show_once,
+    write,
+)
 from priorshift_client.operations.models import PAGE
 from priorshift_client.options import UNCHANGED, Unchanged
 from priorshift_client.webhooks import Delivery, EventType, Webhook
@@ -16,11 +27,13 @@ def create_webhook(
     models: Sequence[str] | None = None,
     monitors: Sequence[str] | None = None,
     description: str = "",
+    idempotency_key: str | None = None,
 ) -> Call[Webhook]:
     """Have events sent to an address, of these models and monitors only, or of all.
 
-    This answer alone holds the secret that signs them. It is sent once: nothing makes it
-    repeatable.
+    This answer alone holds the secret that signs them. It is sent once, unless there is an
+    ``idempotency_key``: what is sent again makes no other webhook, and its answer lacks the secret
+    where an answer before was lost, with the warning ``shown-once``; ``rotate`` makes one.
     """
     content = {
         "url": url,
@@ -29,7 +42,7 @@ def create_webhook(
         "monitors": _listed(monitors),
         "description": description,
     }
-    return change("POST", place("webhooks"), json_body(content), into(Webhook))
+    return show_once(place("webhooks"), json_body(content), into(Webhook), idempotency_key)
 
 
 def get_webhook(id: str) -> Call[Webhook]:
@@ -69,17 +82,17 @@ def delete_webhook(webhook: Webhook | str) -> Call[None]:
     return change("DELETE", _place(webhook), None, nothing)
 
 
-def rotate_secret(webhook: Webhook | str) -> Call[Webhook]:
+def rotate_secret(webhook: Webhook | str, *, idempotency_key: str | None = None) -> Call[Webhook]:
     """Make a new secret, in this answer only; for a day the one before signs as well.
 
-    It is sent once: each time makes another.
+    It is sent once, as each time makes another, unless there is an ``idempotency_key``.
     """
-    return change("POST", _place(webhook, "secret"), None, into(Webhook))
+    return show_once(_place(webhook, "secret"), None, into(Webhook), idempotency_key)
 
 
 def test_webhook(webhook: Webhook | str) -> Call[Delivery]:
-    """Send the event ``webhook.test``; what comes of it is among the deliveries."""
-    return change("POST", _place(webhook, "test"), None, into(Delivery))
+    """Send the event ``webhook.test``, once; what comes of it is among the deliveries."""
+    return write(_place(webhook, "test"), None, into(Delivery), None)
 
 
 def list_deliveries(webhook: Webhook | str, *, limit: int = PAGE) -> Listing[Delivery]:
