@@ -83,7 +83,11 @@ class Likelihood:
         return cls.of(posteriors, source, counts)
 
     def under(self, source: Floats) -> "Likelihood":
-        """The same rows under other source priors; for positive ones ℓ keeps its zero."""
+        """The same rows under other source priors, in proportion to ``source``.
+
+        ℓ is zero at these; what tilts priors need not rescale them.
+        """
+        source = source / source.sum()
         known = source > 0
         if not np.array_equal(known, self.source > 0):
             columns = None if known.all() else np.flatnonzero(known)
@@ -188,7 +192,7 @@ class Likelihood:
                 density = np.dot(block, x)
                 share = np.divide(1.0 if weights is None else weights, density, out=density)
                 total += np.dot(share, block)
-        return self._outside(total)
+            return self._outside(total)
 
     def hessian(self, p: Floats) -> tuple[Floats, Floats]:
         """H_kl = mean_i r_ik r_il / d_i² = −∂²ℓ/∂p_k∂p_l, C × C, and m = H p.
@@ -211,7 +215,7 @@ class Likelihood:
         with np.errstate(divide="ignore"):
             for block, weights in self.informative:
                 total += log_sum(np.dot(block, x), weights)
-        return (total - self.census.log_mass) / self.size
+        return (total - self.census.log_mass) / (self.size or 1.0)
 
     def gains_along(self, p: Floats, target: Floats, steps: Sequence[float]) -> Floats:
         """ℓ(p + t (target − p)) − ℓ(p) for each step length t, from one pass.
@@ -228,7 +232,7 @@ class Likelihood:
                 for i, t in enumerate(steps):
                     logs = np.log1p(np.maximum(t * slope, -1.0))
                     total[i] += logs.sum() if weights is None else np.dot(weights, logs)
-        return total / self.size
+        return total / (self.size or 1.0)
 
     @cached_property
     def _products(self) -> Floats:
@@ -243,7 +247,7 @@ class Likelihood:
 
     def _outside(self, total: Floats) -> Floats:
         """From a sum over rows in x, known classes, to a mean in p, all classes."""
-        within = total * (self.ratio / self.size)
+        within = total * (self.ratio / (self.size or 1.0))
         if len(within) == len(self.source):
             return within
         m = np.zeros(len(self.source))

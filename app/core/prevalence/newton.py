@@ -30,7 +30,7 @@ PRICE, PRICE_OF_CLASS = 4.0, 1 / 12
 BENT = 1e-3
 """A step teaches nothing if it met less than this share of the curvature that was expected."""
 ROUNDING = 1e-9
-"""Below this gap a step that does not halve it says that rounding allows no more."""
+"""Below this gap a step that halves neither it nor the slack says that rounding allows no more."""
 NOISE = 1e-12
 """Nothing is learnt from smaller steps."""
 
@@ -50,6 +50,15 @@ class Point:
     p: Floats
     m: Floats
     gap: float
+
+    @property
+    def slack(self) -> float:
+        """Σ_k p_k |m_k − 1|, what complementarity lacks.
+
+        It falls where the gap cannot: a share far too large counts little in the gap until it is
+        a little too small.
+        """
+        return float(self.p @ np.abs(self.m - 1.0))
 
 
 @dataclass
@@ -85,7 +94,7 @@ class Climb:
             following = self._step(point)
             if following is None:
                 break
-            if point.gap < ROUNDING and following.gap > 0.5 * point.gap:
+            if point.gap < ROUNDING and not _nearer(point, following):
                 return min(point, following, key=lambda at: at.gap), steps
             if HOPELESS < following.gap < np.inf:
                 # A class was left with far too little, which Newton only doubles; EM restores it.
@@ -98,6 +107,8 @@ class Climb:
 
     def polished(self, point: Point) -> Point:
         """One more step, where it is an improvement."""
+        if self.hessian is None:
+            point = self.with_hessian(point.p)
         further = self._step(point)
         return point if further is None or further.gap > point.gap else further
 
@@ -147,8 +158,10 @@ class Climb:
         return None if np.array_equal(following, point.p) else self.evaluate(following)
 
     def _proposal(self, point: Point) -> Floats | None:
+        """Where Newton's step leads; None without a model, as where some row has no density."""
         model, p, m = self.model, point.p, point.m
-        assert model is not None
+        if model is None:
+            return None
         y = nonnegative_qp(model, model @ p + m - 1.0, p, (p > 0) | (m > 1))
         total = 0.0 if y is None else float(y.sum())
         return None if y is None or not 0 < total < np.inf else y / total
@@ -175,6 +188,13 @@ class Climb:
                 + np.outer(change, change) / found
                 - np.outer(expected, expected) / foreseen
             )
+
+
+def _nearer(here: Point, there: Point) -> bool:
+    """Whether a step still brought something."""
+    if there.gap <= 0.5 * here.gap:
+        return True
+    return there.gap < np.inf and there.slack <= 0.5 * here.slack
 
 
 def _better(here: Point, there: Point) -> bool:

@@ -302,6 +302,63 @@ class TestHessian:
         np.testing.assert_allclose(result.hessian, ratios.T @ ratios / len(rows), rtol=3e-3)
 
 
+class TestOtherEntrances:
+    @pytest.mark.parametrize(
+        ("classes", "rows"),
+        [(3, 1000), (20, 2000), (20, 4000), (50, 1000), (100, 1000), (50, 3000)],
+    )
+    def test_a_start_that_is_good_enough(self, classes: int, rows: int) -> None:
+        """Few rows with their Hessian, one block without, and several blocks."""
+        rng = np.random.default_rng([classes, rows])
+        posteriors, source = (
+            rng.dirichlet(np.full(classes, 0.2), rows),
+            np.full(classes, 1 / classes),
+        )
+        likelihood = Likelihood.of(posteriors, source)
+        top = mle(likelihood).prevalence
+        start = top * np.exp(1e-3 * rng.normal(size=classes))
+        start /= start.sum()
+        enough = 2 * float(likelihood.multipliers(start).max() - 1)
+        for tolerance in (enough, 1.0):
+            result = mle(likelihood, tolerance, start=start)
+            assert result.status == "converged"
+            assert likelihood.multipliers(result.prevalence).max() - 1 <= tolerance
+            assert result.prevalence.sum() == pytest.approx(1, abs=1e-12)
+
+    @pytest.mark.parametrize("classes", [2, 3, 8])
+    @pytest.mark.parametrize("factor", [1e-9, 0.3, 7.0, 1e9])
+    def test_tilted_priors_need_not_sum_to_one(self, classes: int, factor: float) -> None:
+        rng = np.random.default_rng(classes)
+        posteriors, source = rng.dirichlet(np.ones(classes), 50), np.full(classes, 1 / classes)
+        tilt = np.ones(classes)
+        tilt[1] = factor
+        tilted = Likelihood.of(posteriors, source).under(source * tilt)
+        for tolerance in (None, 1e-3, 1e3):
+            result = mle(tilted, tolerance)
+            assert result.prevalence.sum() == pytest.approx(1, abs=1e-12)
+            assert (result.prevalence >= 0).all()
+        priors = source * tilt / float((source * tilt).sum())
+        assert_maximum(mle(tilted), posteriors, priors)
+        assert mle(tilted).gain == pytest.approx(solve(posteriors, priors).gain, abs=1e-8)
+
+    @pytest.mark.parametrize("count", [1, 50, 100, 649, 1000, 5000])
+    @pytest.mark.parametrize("others", [1e6, 1e9])
+    def test_an_output_that_is_hardly_ever_predicted(self, count: int, others: float) -> None:
+        """A share too large by a ten thousandth leaves no gap, and must not pass for rounding."""
+        rows = np.array([[1, 0, 0.3], [0, 1, 0]]) / [[1.3], [1.0]]
+        result = solve(rows, np.full(3, 1 / 3), np.array([others, count]))
+        share = count / (count + others)
+        # 2N(ℓ̂ − ℓ) is about count times the square of the relative error, and promised to 0.002.
+        assert result.prevalence[1] == pytest.approx(share, rel=(2e-3 / count) ** 0.5)
+
+    def test_no_row_says_anything(self) -> None:
+        likelihood = Likelihood.of(np.array([[1.0, 0.0, 0.0]]), np.array([0.0, 0.4, 0.6]))
+        priors = np.array([0.0, 0.5, 0.5])
+        assert likelihood.gain(priors) == 0
+        np.testing.assert_array_equal(likelihood.multipliers(priors), 0)
+        np.testing.assert_array_equal(likelihood.gains_along(priors, priors, [1.0]), 0)
+
+
 class TestIndependentRoute:
     @pytest.mark.parametrize("method", ["SLSQP", "trust-constr"])
     def test_two_hundred_problems(self, method: str) -> None:

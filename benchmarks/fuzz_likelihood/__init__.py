@@ -1,0 +1,1 @@
+"""Random problems for maximum likelihood, by every entrance, checked by independent routes."""

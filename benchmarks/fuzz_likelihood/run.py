@@ -1,0 +1,83 @@
+"""One problem after the other, by every entrance."""
+
+import traceback
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+
+from app.core.prevalence.mle import MleResult
+from benchmarks.fuzz_likelihood import checks
+from benchmarks.fuzz_likelihood.problems import Problem, again
+
+EVERY = 8
+"""One of so many problems is profiled, another gets intervals, a third is tested."""
+MOST_WORK = 2e5
+"""Most N · C · √C of a problem that is asked more than once, but for every ``EVERY``-th."""
+MOST_FOR_ALL = 1e5
+"""Most of that times C, where all classes get intervals."""
+LINES = 3
+"""Of a traceback that are shown."""
+
+
+@dataclass
+class Report:
+    """What a run of the fuzzer saw; ``failures`` as (number of the problem, complaint).
+
+    ``asked``: how many maxima, profiles, intervals and regions were looked at. Passes are those of
+    problems with ordinary starts and weights.
+    """
+
+    problems: int = 0
+    asked: int = 0
+    failures: list[tuple[int, str]] = field(default_factory=list)
+
+    def check(self, number: int, ask: Callable[[], str | None]) -> None:
+        """Note what ``ask`` complains about, or breaks with."""
+        self.asked += 1
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                wrong = ask()
+        except Exception:
+            # Whatever it is, it would have been a caller's 500.
+            wrong = " ".join(traceback.format_exc().splitlines()[-LINES:])
+        if wrong is not None:
+            self.failures.append((number, wrong))
+
+
+def fuzz(problems: Iterable[Problem]) -> Report:
+    """Solve and check ``problems``."""
+    report = Report()
+    for given in problems:
+        report.problems += 1
+        report.check(given.number, partial(_by_every_entrance, given, report))
+    return report
+
+
+def _by_every_entrance(given: Problem, report: Report) -> str | None:
+    """The problem as it is; with its answer in hand, what else is asked."""
+    top = given.solve()
+    wrong = checks.maximum(given, top)
+    if wrong is None:
+        for check in _others(given, top):
+            report.check(given.number, check)
+    return wrong
+
+
+def _others(given: Problem, top: MleResult) -> Iterable[Callable[[], str | None]]:
+    """Other entrances to the same rows, as many as their size allows."""
+    turn, classes, known = given.number % EVERY, len(given.source), given.likelihood.known
+    work = len(given.posteriors) * classes**1.5
+    if work <= MOST_WORK or turn == 0:
+        yield partial(_warm, again(given, top.prevalence, 1))
+    if turn == 1 and work <= MOST_WORK and len(known) > 1 and top.status == "converged":
+        yield partial(checks.profiled, given, top, 2)
+    if turn == 2 and work * classes <= MOST_FOR_ALL:
+        yield partial(checks.intervals, given, top, 3)
+    if turn == 3:
+        yield partial(checks.region, given, top, 4)
+
+
+def _warm(given: Problem) -> str | None:
+    return checks.maximum(given, given.solve())
