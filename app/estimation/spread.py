@@ -48,6 +48,9 @@ def interval(
     if unknown is not None and solution.unknown is not None:
         unknown = min(unknown[0], solution.unknown), max(unknown[1], solution.unknown)
     lower, upper = np.minimum(found.lower, p), np.maximum(found.upper, p)
+    if len(p) == 2 and unknown is None:
+        # One share, told twice.
+        lower, upper = np.minimum(lower, 1.0 - upper[::-1]), np.maximum(upper, 1.0 - lower[::-1])
     return replace(found, lower=lower, upper=upper, unknown=unknown)
 
 

@@ -7,7 +7,7 @@ log-odds. Elsewhere the profile likelihood: the u with 2N(ℓ̂ − ℓ_k(u)) �
 At zero the limit is raised from χ²₁(level) towards −2 ln(α/2), in proportion to 1 − m_k: where the
 classes are far apart no row of the batch resembles class k (m_k near 0), and the exact bound for
 0 of N is (1 − u)^N = α/2; where they overlap, m_k is near 1 and χ²₁ holds. A share at one is
-treated like the nearest of the other classes.
+treated like the nearest of the other classes. Of two classes there is one share, and one interval.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import chdtri, expit, logit, ndtri
 
-from app.core.prevalence.arrays import Codes, Floats
+from app.core.prevalence.arrays import Codes, Floats, Mask
 from app.core.prevalence.covariance import Covariance, Of, Uncertainty, covariance
 from app.core.prevalence.likelihood import Likelihood
 from app.core.prevalence.mle import MleResult
@@ -68,29 +68,54 @@ def likelihood_intervals(
     error = spread.standard_errors
     near = (np.minimum(p, 1 - p) <= FAR * error) | (p == 0)
     near[list(top.undetermined)] = True
-    by_profile = np.zeros(len(p), dtype=bool)
     exactly = (p == 0) | (p == 1)
     exactly[list(top.undetermined)] = True
-    wanted = exactly if kind == "wald" else near | (kind == "profile")
-    by_profile[likelihood.known] = wanted[likelihood.known]
+    by_profile = exactly if kind == "wald" else near | (kind == "profile")
     z = -float(ndtri((1 - level) / 2))
-    for k in likelihood.known:
-        if not by_profile[k]:
-            lower[k], upper[k] = _wald(float(p[k]), z * float(error[k]))
-    profiled = np.flatnonzero(by_profile)
+    asked = _asked(likelihood, p)
+    for k in asked[~by_profile[asked]]:
+        lower[k], upper[k] = _wald(float(p[k]), z * float(error[k]))
+    profiled = asked[by_profile[asked]]
     work = likelihood.rows * len(p) + len(p) ** 3
     approximate = work * len(profiled) > (MOST_WORK if likelihood.at_hand else 0)
     if approximate:
         _expanded(likelihood, top, hessian, spread, profiled, level, (lower, upper))
-        return Intervals(lower, upper, level, approximate)
-    for k in profiled:
-        own = spread
-        if not free[k]:
-            with_k = free.copy()
-            with_k[k] = True
-            own = covariance(likelihood, p, hessian, with_k, source, of)
-        lower[k], upper[k] = _profiled(likelihood, top, int(k), level, own)
-    return Intervals(lower, upper, level)
+    else:
+        for k in profiled:
+            moving = _moving(likelihood, p, int(k))
+            own = spread
+            if (moving != free).any():
+                own = covariance(likelihood, p, hessian, moving, source, of)
+            lower[k], upper[k] = _profiled(likelihood, top, int(k), level, own)
+    if len(likelihood.known) == 2:
+        _mirror(asked, likelihood.known, p, lower, upper)
+    return Intervals(lower, upper, level, approximate)
+
+
+def _asked(likelihood: Likelihood, p: Floats) -> Codes:
+    """The known classes; of two the rarer, whose complement the other is."""
+    known = likelihood.known
+    return known if len(known) != 2 else known[[int(np.argmin(p[known]))]]
+
+
+def _mirror(asked: Codes, known: Codes, p: Floats, lower: Floats, upper: Floats) -> None:
+    """The ends of the other of two classes."""
+    one, other = int(asked[0]), int(known[known != asked[0]][0])
+    lower[other] = min(1.0 - float(upper[one]), float(p[other]))
+    upper[other] = max(1.0 - float(lower[one]), float(p[other]))
+
+
+def _moving(likelihood: Likelihood, p: Floats, k: int) -> Mask:
+    """The classes whose shares vary with that of class k: the positive ones and k.
+
+    A share at one can only give to another class: to the nearest of them.
+    """
+    moving = p > 0
+    moving[k] = True
+    if np.count_nonzero(moving) == 1:
+        others = likelihood.known[likelihood.known != k]
+        moving[others[np.argmax(likelihood.multipliers(p)[others])]] = True
+    return moving
 
 
 def _wald(share: float, reach: float) -> tuple[float, float]:
@@ -98,7 +123,9 @@ def _wald(share: float, reach: float) -> tuple[float, float]:
         return max(share - reach, 0.0), min(share + reach, 1.0)
     reach /= share * (1 - share)
     centre = logit(share)
-    return float(expit(centre - reach)), float(expit(centre + reach))
+    # Rounding of the odds must not move a certain share out of its interval.
+    lower, upper = float(expit(centre - reach)), float(expit(centre + reach))
+    return min(lower, share), max(upper, share)
 
 
 def _reach(likelihood: Likelihood, p: Floats, k: int, limit: float, variance: float) -> float:
@@ -130,7 +157,7 @@ def _expanded(
     inverse = np.linalg.pinv(hessian[np.ix_(free, free)], hermitian=True)
     for k in classes:
         if p[k] > 0:
-            effective = float(p[k]) ** 2 / max(float(spread.total[k, k]), 1e-300)
+            effective = max(float(p[k]) ** 2 / max(float(spread.total[k, k]), 1e-300), 1e-300)
             ends[0][k], ends[1][k] = _count_like(float(p[k]), effective, limit)
             continue
         column = hessian[free, k]
@@ -151,6 +178,8 @@ def _count_like(share: float, effective: float, limit: float) -> tuple[float, fl
     for start in (np.exp(-1.0 - limit / (2 * effective)), 1.0 + limit / (2 * effective) + 1.0):
         x = max(float(start), 1e-300)
         for _ in range(50):
+            if x == 1.0:
+                break
             x = max(x - (x - 1 - np.log(x) - limit / (2 * effective)) / (1 - 1 / x), 1e-300)
         ends.append(min(share * x, 1.0))
     return ends[0], ends[1]

@@ -1,10 +1,13 @@
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.optimize import brentq, minimize
 from scipy.stats import chi2, norm
 
 from app.core.prevalence.arrays import Floats
-from app.core.prevalence.covariance import covariance
+from app.core.prevalence.calibration import Scaling
+from app.core.prevalence.covariance import Of, SourceError, covariance
 from app.core.prevalence.intervals import Intervals, Kind, likelihood_intervals
 from app.core.prevalence.likelihood import Likelihood
 from app.core.prevalence.mle import mle
@@ -150,6 +153,59 @@ class TestInvariances:
         np.testing.assert_allclose(moved.upper, plain.upper[order], atol=1e-4)
 
 
+class TestOneShare:
+    """Of two classes there is one share, and one interval, told twice."""
+
+    @given(st.integers(0, 10_000), st.sampled_from(["auto", "wald", "profile"]), st.data())
+    @settings(max_examples=60, deadline=None)
+    def test_ends_mirror_whichever_class_is_named_first(
+        self, seed: int, kind: Kind, data: st.DataObject
+    ) -> None:
+        rng = np.random.default_rng(seed)
+        shares = data.draw(st.sampled_from([[0.5, 0.5], [0.9, 0.1], [1.0, 0.0]]))
+        rows = data.draw(st.sampled_from([1, 5, 40, 400]))
+        distance = data.draw(st.sampled_from([0.0, 0.5, 2.0, 6.0]))
+        posteriors, source = batch(seed, rows, shares, distance)
+        level = data.draw(st.sampled_from([0.5, 0.9, 0.95, 0.999]))
+        of: Of = data.draw(st.sampled_from(["population", "batch"]))
+        root = rng.normal(size=(3, 2)) * data.draw(st.sampled_from([0.0, 0.05, 0.5]))
+        found = []
+        for order in ([0, 1], [1, 0]):
+            moved = root[[0, *(1 + k for k in order)]]
+            error = SourceError(moved @ moved.T, Scaling.identity(2))
+            likelihood = Likelihood.of(posteriors[:, order], source[order])
+            top = mle(likelihood)
+            ends = likelihood_intervals(likelihood, top, level, of, kind, error)
+            assert (ends.lower <= top.prevalence).all()
+            assert (top.prevalence <= ends.upper).all()
+            np.testing.assert_allclose(ends.lower, 1 - ends.upper[::-1], rtol=0, atol=1e-9)
+            found.append(ends.lower[order])
+        # Either order may start the search of an end, which is found to 0.002 of its deviance.
+        np.testing.assert_allclose(found[0], found[1], rtol=2e-3, atol=2e-3)
+
+    def test_a_class_at_one_is_as_uncertain_as_the_one_at_zero(self) -> None:
+        """The source's error widens both ends; of more classes that of the nearest one counts."""
+        root = np.random.default_rng(0).normal(size=(4, 4)) * 0.3
+        for rows in ([0.7, 0.3], [0.5, 0.3, 0.2]):
+            classes = len(rows)
+            likelihood = Likelihood.of(np.tile(rows, (30, 1)), np.full(classes, 1 / classes))
+            top = mle(likelihood)
+            assert top.prevalence[0] == 1
+            part = root[: 1 + classes]
+            error = SourceError(part @ part.T, Scaling.identity(classes))
+            found = likelihood_intervals(likelihood, top, source=error)
+            exact = likelihood_intervals(likelihood, top)
+            assert 1 - found.lower[0] > 1.1 * (1 - exact.lower[0])
+            assert 1 - found.lower[0] >= found.upper[1] * (1 - 2e-3)
+
+    def test_a_third_class_that_the_source_lacks_changes_nothing(self) -> None:
+        posteriors, source = batch(9, 60, [0.9, 0.1], 1.0)
+        two = intervals(posteriors, source)
+        three = intervals(np.insert(posteriors, 1, 0.0, axis=1), np.array([0.5, 0.0, 0.5]))
+        np.testing.assert_allclose(three.lower, np.insert(two.lower, 1, 0.0), rtol=1e-12)
+        np.testing.assert_allclose(three.upper, np.insert(two.upper, 1, 0.0), rtol=1e-12)
+
+
 class TestDegenerate:
     def test_many_classes_and_few_rows_say_next_to_nothing(self) -> None:
         """Some variances are so large that a count of their size is hardly one at all."""
@@ -160,6 +216,23 @@ class TestDegenerate:
         assert (found.lower >= 0).all()
         assert (found.lower <= top.prevalence).all()
         assert (found.upper >= top.prevalence).all()
+
+    def test_variances_of_nothing_and_beyond_all_numbers(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The expansion about a share that is certain, or of which nothing at all is known."""
+        monkeypatch.setattr("app.core.prevalence.intervals.MOST_WORK", 0)
+        posteriors = np.eye(3)[[0] * 50 + [1] * 30 + [2] * 2]
+        likelihood = Likelihood.of(posteriors, np.full(3, 1 / 3))
+        top = mle(likelihood)
+        certain = likelihood_intervals(likelihood, top, of="batch", kind="profile")
+        np.testing.assert_allclose(certain.upper - certain.lower, 0, atol=1e-6)
+        posteriors, source = batch(10, 80, [0.5, 0.3, 0.2], 1.5)
+        likelihood = Likelihood.of(posteriors, source)
+        endless = SourceError(np.eye(4) * 1e300, Scaling.identity(3))
+        unknown = likelihood_intervals(likelihood, mle(likelihood), kind="profile", source=endless)
+        assert (unknown.lower <= 1e-6).all()
+        np.testing.assert_array_equal(unknown.upper, 1)
 
     def test_one_class(self) -> None:
         found = intervals(np.ones((4, 1)), np.ones(1))
