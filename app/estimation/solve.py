@@ -76,7 +76,9 @@ def _cc(evidence: Evidence, request: Request) -> Solution:
 
 def _pcc(evidence: Evidence, request: Request) -> Solution:
     _warn_uncorrected(evidence)
-    return Solution(evidence.row_mean.mean, Diagnostics("converged"))
+    mean = evidence.row_mean.mean
+    # Rows of single precision sum to one to seven digits.
+    return Solution(mean / mean.sum(), Diagnostics("converged"))
 
 
 def _warn_uncorrected(evidence: Evidence) -> None:

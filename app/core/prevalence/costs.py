@@ -19,8 +19,13 @@ def least_cost(posteriors: Floats, costs: Floats) -> Codes:
     ``posteriors``: N × C, for the population decided upon; ``costs``: C × C, rows true classes,
     columns decided ones.
     """
-    codes: Codes = np.argmin(np.dot(posteriors, costs), axis=1)
+    codes: Codes = np.argmin(np.dot(posteriors, _within_one(costs)), axis=1)
     return codes
+
+
+def _within_one(costs: Floats) -> Floats:
+    """The costs over a power of two that leaves none above one: no sum of them overflows."""
+    return np.ldexp(costs, -int(np.frexp(np.abs(costs).max())[1]))
 
 
 def score_threshold(costs: Floats, calibration: Calibration, log_weights: Floats) -> float | None:
@@ -30,6 +35,7 @@ def score_threshold(costs: Floats, calibration: Calibration, log_weights: Floats
     class is never decided, 0.0 where always; None where the raw score says nothing, or the
     calibration runs against it.
     """
+    costs = _within_one(costs)
     false_alarm = float(costs[0, 1] - costs[0, 0])
     miss = float(costs[1, 0] - costs[1, 1])
     if calibrated_log_odds(calibration, REACH) <= calibrated_log_odds(calibration, -REACH):
@@ -40,7 +46,7 @@ def score_threshold(costs: Floats, calibration: Calibration, log_weights: Floats
         return 0.0
     if miss <= 0:
         return None
-    wanted = math.log(false_alarm / miss) - float(log_weights[1] - log_weights[0])
+    wanted = math.log(false_alarm) - math.log(miss) - float(log_weights[1] - log_weights[0])
     if calibrated_log_odds(calibration, REACH) <= wanted:
         return 1.0
     if calibrated_log_odds(calibration, -REACH) > wanted:

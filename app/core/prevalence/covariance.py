@@ -200,7 +200,10 @@ def widening(
 
 
 def inverse_hessian(hessian: Floats, free: Mask) -> Floats:
-    """H⁻¹ on the free classes, zero elsewhere; the pseudo-inverse where H is singular."""
+    """H⁻¹ on the free classes, zero elsewhere; the pseudo-inverse where H is singular.
+
+    Of a class that hardly a row speaks of it is as good as infinite.
+    """
     positions = np.flatnonzero(free)
     block = hessian[np.ix_(positions, positions)]
     length = np.sqrt(block.diagonal())
@@ -211,7 +214,9 @@ def inverse_hessian(hessian: Floats, free: Mask) -> Floats:
         within = cho_solve(cho_factor(scaled), np.eye(len(positions)))
     except np.linalg.LinAlgError:
         within = np.linalg.pinv(scaled, rcond=1e-12, hermitian=True)
-    inverse[np.ix_(positions, positions)] = within / scale[:, None] / scale
+    with np.errstate(over="ignore", invalid="ignore"):
+        within = within / scale[:, None] / scale
+    inverse[np.ix_(positions, positions)] = np.clip(within, -UNBOUNDED, UNBOUNDED)
     return inverse
 
 

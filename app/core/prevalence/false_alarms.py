@@ -32,6 +32,7 @@ def raw_false_alarm_rate(
     if degrees == 0:
         return significance
     inner = (vectors.T @ gap)[seen]
-    noncentrality = size * float((inner**2 / values[seen]).sum())
+    # δδᵀ ≤ V, so that δᵀV⁻δ is at most one but for rounding.
+    noncentrality = size * min(float((inner**2 / values[seen]).sum()), 1.0)
     limit = float(chdtri(degrees, significance))
     return float(1.0 - chndtr(limit, degrees, noncentrality))

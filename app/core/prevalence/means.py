@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.core.prevalence.arrays import Floats
+from app.core.prevalence.arrays import AnyFloats, Floats
 
 
 @dataclass(frozen=True)
@@ -16,10 +16,10 @@ class RowMean:
     products: Floats
 
     @classmethod
-    def of(cls, rows: Floats, weights: Floats | None = None) -> "RowMean":
-        """Of N × C rows, each counted by its weight."""
+    def of(cls, rows: AnyFloats, weights: Floats | None = None) -> "RowMean":
+        """Of N × C rows, each counted by its weight; of many in single precision as well."""
         if weights is None:
-            mean = rows.mean(axis=0)
+            mean = rows.mean(axis=0, dtype=np.float64)
             centred = rows - mean
             return cls(float(len(rows)), mean, np.dot(centred.T, centred))
         size = float(weights.sum())

@@ -99,7 +99,8 @@ class Moments:
         first = 1 - 2 * theta * S1 + theta**2 * S2
         both = 1 + (1 - 2 * theta) * S1 - theta * (1 - theta) * S2
         second = 1 + 2 * (1 - theta) * S1 + (1 - theta) ** 2 * S2
-        return np.array([[first, both], [both, second]])
+        # Means of products of densities: below zero is rounding.
+        return np.maximum([[first, both], [both, second]], 0.0)
 
 
 def moments(likelihood: Likelihood, theta: float) -> Moments:

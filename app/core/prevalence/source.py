@@ -251,9 +251,14 @@ def _calibrated(source: Source, validation: ValidationSet, reporting: bool) -> _
         priors = _shares(np.bincount(labels, minlength=len(source.classes)).astype(np.float64))
     else:
         priors = _shares(calibration.apply(rows).sum(axis=0))
-    priors = _shares(np.where(priors < SMALLEST_PRIOR, 0.0, priors))
+    priors = without_traces(priors)
     warnings.extend(_calibration_warnings(source.classes, calibration, found))
     return _Calibrated(calibration, priors, found, tuple(warnings))
+
+
+def without_traces(priors: Floats) -> Floats:
+    """Priors in which a class with less than ``SMALLEST_PRIOR`` is absent."""
+    return _shares(np.where(priors < SMALLEST_PRIOR, 0.0, priors))
 
 
 def _calibration_warnings(

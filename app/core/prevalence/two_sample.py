@@ -12,6 +12,7 @@ from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.calibration import FAMILIES, Calibration, Scaling, log_scores, refit
 from app.core.prevalence.likelihood import Likelihood
 from app.core.prevalence.mle import mle
+from app.core.prevalence.source import without_traces
 
 REPLICATES = 499
 MOST_NUMBERS = 400_000
@@ -79,7 +80,8 @@ def _statistic(
 ) -> float:
     """2 N ℓ(p̂) of the rows with weights ``batch``, the source being those with ``source``."""
     if calibration is None:
-        likelihood = Likelihood.of(posteriors, source @ posteriors / source.sum(), batch)
+        priors = without_traces(source @ posteriors / source.sum())
+        likelihood = Likelihood.of(posteriors, priors, batch)
         return 2.0 * likelihood.size * mle(likelihood).gain
     counts = np.bincount(labels, source, minlength=posteriors.shape[1])
     present = counts > 0
@@ -97,6 +99,6 @@ def _statistic(
     fitted = refit(calibration, logs, labels, source)
     priors = counts / counts.sum()
     if not FAMILIES[fitted.method].biased:
-        priors = source @ fitted.apply(posteriors) / source.sum()
+        priors = without_traces(source @ fitted.apply(posteriors) / source.sum())
     likelihood = Likelihood.of(posteriors, priors, batch, fitted)
     return 2.0 * likelihood.size * mle(likelihood).gain

@@ -100,3 +100,14 @@ def test_the_effect_of_the_confusion_matrix_against_simulation() -> None:
     simulated = np.cov(np.array(drawn).T)
     scale = np.sqrt(np.outer(simulated.diagonal(), simulated.diagonal()))
     np.testing.assert_allclose(found / scale, simulated / scale, atol=0.12)
+
+
+@pytest.mark.parametrize("trace", [0.0, 5e-324, 1e-308, 1e-200, 1e-160, 1e-100])
+def test_a_class_that_hardly_a_row_resembles_has_no_bounds_but_numbers(trace: float) -> None:
+    rows = np.tile([0.6, 0.4 - trace, trace], (5, 1))
+    rows[0, :2] = rows[0, 1::-1]
+    likelihood = Likelihood.of(rows, np.full(3, 1 / 3))
+    hessian, _ = likelihood.hessian(np.array([0.5, 0.3, 0.2]))
+    inverse = inverse_hessian(hessian, np.ones(3, bool))
+    assert np.isfinite(inverse).all()
+    np.testing.assert_allclose(inverse, inverse.T, rtol=1e-6)

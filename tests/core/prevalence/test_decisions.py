@@ -47,6 +47,21 @@ class TestCosts:
         reversed_ = Scaling("bcts", -np.ones(2), np.zeros(2), 1e-300)
         assert score_threshold(1 - np.eye(2), reversed_, offsets) is None
 
+    @pytest.mark.parametrize("scale", [5e-324, 1e-300, 1.0, 1e150, 1.7e308])
+    def test_any_finite_costs(self, scale: float) -> None:
+        """Sums and ratios of costs stay numbers, and their unit does not matter."""
+        rng = np.random.default_rng(2)
+        rows, none = rng.dirichlet(np.ones(2), 20), Scaling.identity(2)
+        costs = np.array([[-1.0, 1.0], [1.0, -1.0]]) * scale
+        np.testing.assert_array_equal(least_cost(rows, costs), rows.argmax(axis=1))
+        assert score_threshold(costs, none, np.zeros(2)) == pytest.approx(0.5)
+
+    @pytest.mark.parametrize(("false_alarm", "miss"), [(1e-308, 1e308), (1e308, 1e-308)])
+    def test_costs_beyond_comparison(self, false_alarm: float, miss: float) -> None:
+        costs = np.array([[0.0, false_alarm], [miss, 0.0]])
+        threshold = score_threshold(costs, Scaling.identity(2), np.zeros(2))
+        assert threshold == pytest.approx(float(false_alarm > miss), abs=1e-12)
+
 
 class TestCde:
     def test_golden_t13_cost_ratio(self) -> None:

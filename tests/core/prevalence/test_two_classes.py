@@ -25,6 +25,13 @@ class TestMoments:
             assert at.gain_at(0) == pytest.approx(likelihood.gain(p), rel=1e-9)
             np.testing.assert_allclose(at.hessian_at(0), hessian, rtol=1e-9)
 
+    @pytest.mark.parametrize("theta", [1e-9, 0.1, 0.9, 1.0])
+    def test_no_curvature_below_zero(self, theta: float) -> None:
+        """A class that no row resembles has none, whatever rounding says."""
+        for first in (0.0, 1e-17, 1e-9):
+            likelihood = Likelihood.of(np.tile([first, 1 - first], (7, 1)), SOURCE)
+            assert (moments(likelihood, theta).hessian_at(0) >= 0).all()
+
     @pytest.mark.parametrize("delta", [-0.1, -0.02, 0.003, 0.05])
     def test_elsewhere_within_the_bound(self, delta: float) -> None:
         for likelihood in likelihoods():

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from app.core.prevalence import two_sample
-from app.core.prevalence.calibration import Scaling, scaling
+from app.core.prevalence.calibration import Method, Scaling, fit, scaling
 from app.core.prevalence.false_alarms import raw_false_alarm_rate
 from benchmarks.coverage import Setting, draw
 from tests.golden import GOLDEN
@@ -30,6 +30,16 @@ class TestNull:
         assert np.isfinite(null).all()
         assert (null >= 0).all()
 
+    @pytest.mark.parametrize("rarest", [0.0, 5e-324, 1e-308, 1e-30, 1e-13])
+    @pytest.mark.parametrize("method", ["none", "temperature", "bcts"])
+    def test_a_class_of_hardly_any_share(self, rarest: float, method: Method) -> None:
+        rows = np.random.default_rng(2).dirichlet([2, 1, 0], 40)
+        rows[:, 2] = rarest
+        labels = np.array([0] * 20 + [1] * 19 + [2])
+        null = two_sample.null_statistics(50, rows, labels, fit(method, rows, labels), 0, 20)
+        assert np.isfinite(null).all()
+        assert (null >= 0).all()
+
     def test_p_values_count_the_statistic_itself(self) -> None:
         null = np.array([1.0, 2.0, 3.0])
         assert two_sample.p_value(4.0, null) == 0.25
@@ -50,3 +60,8 @@ class TestPredictedFalseAlarms:
         moment = np.diag([0.2, 0.1, 0.0])
         assert raw_false_alarm_rate(np.zeros(3), moment, 100, 0.05) == pytest.approx(0.05)
         assert raw_false_alarm_rate(np.zeros(1), np.zeros((1, 1)), 100, 0.05) == 0.05
+
+    def test_rounding_of_the_moment_is_no_endless_shift(self) -> None:
+        """Where V is rounding, δᵀV⁻δ may be anything; chi-square's tail ends before that."""
+        rate = raw_false_alarm_rate(np.array([1e-3, -1e-3]), np.eye(2) * 1e-40, 1e6, 0.05)
+        assert rate == pytest.approx(1)
