@@ -2,7 +2,7 @@
 
 import json
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -18,6 +18,8 @@ from models_store.tables import jobs, models
 JOB = "job"
 """The kind of task that runs one; its key is the job's id."""
 OVER = ("done", "failed", "cancelled")
+WRITING = "adjust"
+"""The kind of jobs that write files, below the output root."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,16 @@ class Jobs:
         if progress is not None:
             values["progress"] = progress
         self._connection.execute(jobs.update().where(jobs.c.id == id).values(values))
+
+    def writing(self) -> Sequence[JobRecord]:
+        """Jobs that write files and are not over; until this transaction ends nobody adds one.
+
+        SQLite's write transaction is alone by itself.
+        """
+        if self._connection.dialect.name == "postgresql":
+            self._connection.execute(sa.text("SELECT pg_advisory_xact_lock(7460272)"))
+        going = _SELECT.where(jobs.c.kind == WRITING, jobs.c.state.not_in(OVER))
+        return [_record(row) for row in self._connection.execute(going)]
 
     def list(
         self, which: JobFilter, before: tuple[datetime, str] | None, limit: int

@@ -11,7 +11,6 @@ same, byte for byte. Its columns: the keys that were asked for, then a posterior
 """
 
 import json
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -23,13 +22,13 @@ from app.datasets.arrow import pyarrow
 from app.datasets.dataset import Resolved
 from app.datasets.folders import Segments
 from app.datasets.partition import Counts, FilePartition, Taken
+from app.datasets.paths import Path
+from app.datasets.places import DONE, PART, occupied, read_again
 from app.datasets.reading import Unreadable, readable, source
 from app.datasets.roots import Root
 
 ROW_GROUP = 262_144
 KEY = b"priorshift"
-DONE = "_SUCCESS"
-PART = re.compile(r"part-\d{5,}\.parquet")
 Adjust = Callable[[AnyFloats], AnyFloats]
 """n × C raw posteriors to n × C adjusted ones."""
 
@@ -87,8 +86,16 @@ class Output:
                     raise InvalidInput.at(at, f"has two columns {name[:80]!r}: a key and a class")
         return cls(Root.of(root), parsed.segments, job, digest, resolved.single, at)
 
+    def require_apart(self, data: Root, path: Path) -> None:
+        """``InvalidInput`` if others' files are there, above or below, or ``path`` finds these."""
+        if read_again(self.root, self.place, data, path):
+            message = "lies in the data set that is read; name a folder that its path does not find"
+            raise InvalidInput.at(self.at, message)
+        self._require_free(fresh=True)
+
     def prepare(self) -> None:
         """Make the folder; ``InvalidInput`` if it holds anything but this job's files."""
+        self._require_free(fresh=False)
         try:
             writing.make(self.root, self.place)
             entry = self.root.folders.entry(self.place)
@@ -103,6 +110,14 @@ class Output:
                 raise InvalidInput.at(self.at, f"holds other files, {name[:80]!a}; name a new one")
             if name != DONE:
                 self.written(int(name[5:-8]))
+
+    def _require_free(self, fresh: bool) -> None:
+        try:
+            reason = occupied(self.root, self.place, fresh)
+        except OSError:
+            reason = "cannot be read; it must be a folder below the output root"
+        if reason is not None:
+            raise InvalidInput.at(self.at, reason)
 
     def written(self, number: int) -> Written | None:
         """The file of a partition if this job has finished it; ``InvalidInput`` if another has."""

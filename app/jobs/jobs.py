@@ -36,6 +36,7 @@ from app.datasets.dataset import resolve
 from app.datasets.roots import Roots
 from app.estimation import availability
 from app.estimation.choice import ALIASES
+from app.jobs.outputs import claim
 from app.jobs.shapes import JobIn, JobOut, JobPage
 from app.settings import Settings
 from models_store.errors import OtherKind, StillInUse
@@ -75,16 +76,25 @@ def create_job(
     replayed = once.replay()
     if replayed is not None:
         return replayed
-    asked = _checked(given, store, settings, caller)
+    asked, output = _checked(given, store, settings, caller)
 
     def work(unit: UnitOfWork) -> tuple[int, Response]:
+        if output is not None:
+            claim(unit, output, caller)
         model, id, at = unit.models.get(given.model), uuid4().hex, now()
         unit.jobs.add(id, model.id, given.kind, asked, at)
         request.app.state.jobs.queue(unit, id, at)
         shown = _shown(unit.jobs.get(id))
         return model.id, answer(shown, 202, {"Location": f"/v1/jobs/{id}"})
 
-    return once.commit(work)
+    try:
+        return once.commit(work)
+    except InvalidInput:
+        # The job in the way may be this very one, asked for at the same moment.
+        replayed = once.replay()
+        if replayed is None:
+            raise
+        return replayed
 
 
 @router.get(
@@ -184,8 +194,10 @@ async def _events(
         followers.discard(mine)
 
 
-def _checked(given: JobIn, store: Store, settings: Settings, caller: Caller) -> dict[str, Any]:
-    """What is kept of a request that could be carried out as things stand."""
+def _checked(
+    given: JobIn, store: Store, settings: Settings, caller: Caller
+) -> tuple[dict[str, Any], Output | None]:
+    """What is kept of a request that could be carried out as things stand, and where it writes."""
     with store.read() as unit:
         model = unit.models.get(given.model)
     if model.kind != "classifier":
@@ -193,15 +205,18 @@ def _checked(given: JobIn, store: Store, settings: Settings, caller: Caller) -> 
     if given.kind == "register" and given.dataset.label is None:
         raise InvalidInput.at("/dataset/label", "is missing; name the column of true classes")
     dataset = given.dataset.asked(given.group_by)
-    resolved = resolve(_roots(given, settings, caller), dataset, model.classes)
+    roots = _roots(given, settings, caller)
+    resolved = resolve(roots, dataset, model.classes)
     number = None
     if given.kind != "register":
         number = _version(given, store)
+    output = None
     if given.output is not None:
-        Output.of(settings.output_root, given.output, "", "", resolved)
+        output = Output.of(settings.output_root, given.output, "", "", resolved)
+        output.require_apart(*roots.find(given.dataset.path, "/dataset/path"))
     request = given.model_dump(mode="json", exclude_unset=True)
-    roots = None if caller.roots is None else sorted(caller.roots)
-    return {"request": request, "version": number, "roots": roots}
+    restricted = None if caller.roots is None else sorted(caller.roots)
+    return {"request": request, "version": number, "roots": restricted}, output
 
 
 def _roots(given: JobIn, settings: Settings, caller: Caller) -> Roots:
