@@ -7,15 +7,14 @@ server's secret, so that the database alone opens nothing.
 import hashlib
 import hmac
 import secrets
-import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import monotonic, time
 from typing import Literal, get_args
 from uuid import uuid4
 
 from app import sessions
+from app.callers import ANYONE, KEY_FILE, Caller, Known
 from app.sessions import Session
 from app.settings import Settings
 from models_store.errors import NotFound, Unavailable
@@ -28,10 +27,9 @@ PREFIX = 8
 SHORTEST_SECRET = 16
 SHORTEST_KEY = 32
 FRESH_SECONDS = 0.5
+"""How long a key that was looked up stands; a revocation is felt by then."""
 OUTAGE_SECONDS = 600.0
 """How long a caller that was let in is believed while the database cannot be reached."""
-"""How long a key that was looked up stands; a revocation is felt by then."""
-MOST_REMEMBERED = 1000
 
 
 class Unauthenticated(Exception):
@@ -42,36 +40,18 @@ class Misconfigured(ValueError):
     """Keys cannot be used with these settings."""
 
 
-@dataclass(frozen=True)
-class Caller:
-    """Who calls. ``models``: the only models that exist for this caller, None for all.
+class Contradiction(ValueError):
+    """A key that would be restricted, and could make itself another that is not.
 
-    ``roots``: the only data roots that do.
+    ``restriction``: models or roots.
     """
 
-    key_id: str | None
-    name: str
-    scopes: frozenset[str]
-    models: frozenset[str] | None = None
-    roots: frozenset[str] | None = None
-
-    def may(self, scope: str) -> bool:
-        """Whether the scopes cover ``scope``; admin covers all."""
-        return scope in self.scopes or "admin" in self.scopes
-
-    def sees(self, model: str) -> bool:
-        """Whether the model exists for this caller."""
-        return self.models is None or model in self.models
-
-    @property
-    def owner(self) -> str:
-        """Whose idempotency keys these are."""
-        return self.key_id or self.name
-
-
-ANYONE = Caller(None, "anonymous", frozenset({"admin"}))
-KEY_FILE = Caller(None, "admin-key-file", frozenset({"admin"}))
-COMMAND_LINE = Caller(None, "command-line", frozenset({"admin"}))
+    def __init__(self, restriction: str) -> None:
+        self.restriction = restriction
+        super().__init__(
+            "does not go with the scope admin, which makes keys of every kind: leave one of the "
+            "two out"
+        )
 
 
 def secret_of(settings: Settings) -> bytes | None:
@@ -95,7 +75,9 @@ def new_key(
     expires_at: datetime | None,
     roots: Sequence[str] | None = None,
 ) -> tuple[str, KeyRecord]:
-    """A key, to be shown once, and what is kept of it."""
+    """A key, to be shown once, and what is kept of it; ``Contradiction``."""
+    if "admin" in scopes and not (models is None and roots is None):
+        raise Contradiction("models" if models is not None else "roots")
     token = secrets.token_urlsafe(32)
     record = KeyRecord(
         id=uuid4().hex,
@@ -116,6 +98,10 @@ def digest(secret: bytes, token: str) -> str:
     return hmac.new(secret, token.encode(), hashlib.sha256).hexdigest()
 
 
+Credential = str | Session
+"""A key, or the session of a browser that signed in with one."""
+
+
 class Gate:
     """Tells who a key belongs to. Looks into the database once per key and ``FRESH_SECONDS``.
 
@@ -126,11 +112,12 @@ class Gate:
         self._store = store
         self._secret = secret_of(settings)
         self._admin = _admin_key(settings)
-        self._remembered: dict[bytes, tuple[Caller | None, float]] = {}
-        self._keyed: tuple[bool, float] = (False, -FRESH_SECONDS)
+        self._known = Known()
+        self._unended: dict[str, datetime] = {}
+        self._opened_at = float("-inf")
         self._down_until = 0.0
-        self._closed = False
-        self._lock = threading.Lock()
+        self.needs_key = self._admin is not None
+        """Whether a key is known to be needed. Once it is, it stays so."""
 
     def secret(self) -> bytes:
         """What keys are digested with; ``Misconfigured`` where there is none."""
@@ -149,81 +136,119 @@ class Gate:
         holder = caller.key_id or self._file_holder()
         return sessions.signed(self._signing(), holder, int(time()) + sessions.SECONDS)
 
-    def remembered(self, token: "Credential | None") -> Caller | None:
-        """Who calls, if that was looked up just now; never waits."""
-        known = self._remembered.get(_fingerprint(token))
-        now = monotonic()
-        believed = OUTAGE_SECONDS if now < self._down_until else FRESH_SECONDS
-        if known is None or now - known[1] > believed:
-            return None
-        return known[0]
+    def sign_out(self, session: Session) -> None:
+        """End a session, for every worker; ``Unavailable``: for this one now, for all later."""
+        note = self._read(session)
+        if note is None:
+            return
+        self._unended[note.id] = datetime.fromtimestamp(note.ends, UTC)
+        self.settle()
 
-    def caller(self, token: "Credential | None") -> Caller:
+    def settle(self) -> None:
+        """Write down the sessions that were signed out while the database could not be reached."""
+        ended = dict(self._unended)
+        if not ended:
+            return
+        with self._store.write() as unit:
+            for session_id, ends_at in ended.items():
+                unit.sessions.end(session_id, ends_at)
+        for session_id in ended:
+            self._unended.pop(session_id, None)
+
+    def remembered(self, credential: Credential | None) -> Caller | None:
+        """Who calls, if that was looked up just now; never waits."""
+        down = monotonic() < self._down_until
+        return self._believed(credential, OUTAGE_SECONDS if down else FRESH_SECONDS)
+
+    def caller(self, credential: Credential | None) -> Caller:
         """Who calls; ``Unauthenticated`` where the service has keys and this is none.
 
-        While the database cannot be reached, whoever was let in lately is: to revoke a key takes
-        the database too.
+        While the database cannot be reached, whoever was let in lately with a key is: to revoke it
+        takes the database too. A session is not believed then, as it may have been signed out.
         """
         try:
-            found = self._holder(token) if token is not None else None
+            found = self._holder(credential)
             if found is None and not self.closed():
                 found = ANYONE
         except Unavailable:
-            known, since = self._remembered.get(_fingerprint(token), (None, 0.0))
-            if known is None or monotonic() - since > OUTAGE_SECONDS:
+            found = self._believed(credential, OUTAGE_SECONDS)
+            if found is None:
                 raise
             self._down_until = monotonic() + FRESH_SECONDS
-            return known
-        with self._lock:
-            if len(self._remembered) >= MOST_REMEMBERED:
-                self._remembered.clear()
-            self._remembered[_fingerprint(token)] = (found, monotonic())
-        if found is None and token is None:
-            raise Unauthenticated("this service needs a key: Authorization: Bearer KEY")
-        if found is None and isinstance(token, Session):
-            raise Unauthenticated("this session has ended: sign in again")
+            return found
         if found is None:
-            raise Unauthenticated("this key opens nothing: it is unknown, expired or revoked")
+            raise Unauthenticated(_advice(credential))
+        self.needs_key = self.needs_key or found is not ANYONE
+        if isinstance(credential, str) and found is not ANYONE:
+            self._known.note(_fingerprint(credential), found)
         return found
+
+    def lets_in(self, credential: Credential | None) -> bool:
+        """Whether it still opens anything; ``Unavailable``."""
+        try:
+            return (self.remembered(credential) or self.caller(credential)) is not None
+        except Unauthenticated:
+            return False
 
     def close(self) -> None:
         """Ask for a key from now on, whether or not there is one."""
-        self._closed = True
+        self.needs_key = True
 
     def closed(self) -> bool:
         """Whether a key is needed."""
-        return self._closed or self.has_keys()
+        return self.needs_key or self.has_keys()
 
     def has_keys(self) -> bool:
         """Whether there is a key; in the database one may have been revoked meanwhile."""
         if self._admin is not None:
             return True
-        keyed, since = self._keyed
-        if not keyed and monotonic() - since > FRESH_SECONDS:
-            with self._store.read() as unit:
-                keyed = unit.keys.any()
-            self._keyed = (keyed, monotonic())
+        if monotonic() - self._opened_at <= FRESH_SECONDS:
+            return False
+        asked = monotonic()
+        with self._store.read() as unit:
+            keyed = unit.keys.any()
+        if keyed:
+            self.needs_key = True
+        else:
+            self._opened_at = asked
         return keyed
 
-    def _holder(self, credential: "Credential") -> Caller | None:
+    def _believed(self, credential: Credential | None, seconds: float) -> Caller | None:
+        """Who was let in no longer ago: with this key, or anyone while none was needed."""
+        if isinstance(credential, str):
+            found = self._known.find(_fingerprint(credential), seconds)
+            if found is not None:
+                return found
+        open_to_all = not self.needs_key and monotonic() - self._opened_at <= seconds
+        return ANYONE if open_to_all else None
+
+    def _holder(self, credential: Credential | None) -> Caller | None:
+        if credential is None:
+            return None
         if isinstance(credential, Session):
             return self._signed_in(credential)
-        return self._known(credential)
+        return self._key_holder(credential)
 
     def _signed_in(self, session: Session) -> Caller | None:
+        note = self._read(session)
+        if note is None:
+            return None
+        self.settle()
+        with self._store.read() as unit:
+            if unit.sessions.ended(note.id):
+                return None
+            if self._admin is not None and note.holder == self._file_holder():
+                return KEY_FILE
+            try:
+                record = unit.keys.get(note.holder)
+            except NotFound:
+                return None
+        return _caller(record) if record.opens(datetime.now(UTC)) else None
+
+    def _read(self, session: Session) -> sessions.Note | None:
         if self._secret is None and self._admin is None:
             return None
-        holder = sessions.holder_of(self._signing(), session, time())
-        if holder is None:
-            return None
-        if self._admin is not None and holder == self._file_holder():
-            return KEY_FILE
-        try:
-            with self._store.read() as unit:
-                record = unit.keys.get(holder)
-        except NotFound:
-            return None
-        return _caller(record) if record.opens(datetime.now(UTC)) else None
+        return sessions.read(self._signing(), session, time())
 
     def _signing(self) -> bytes:
         """What sessions are signed with: the secret, or where only a file has a key, that key."""
@@ -237,7 +262,7 @@ class Gate:
         assert self._admin is not None
         return f"file-{hashlib.sha256(self._admin.encode()).hexdigest()[:32]}"
 
-    def _known(self, token: str) -> Caller | None:
+    def _key_holder(self, token: str) -> Caller | None:
         if self._admin is not None and hmac.compare_digest(token.encode(), self._admin.encode()):
             return KEY_FILE
         if self._secret is None:
@@ -259,20 +284,26 @@ class Gate:
             unit.keys.used(record.id, now)
 
 
-Credential = str | Session
-"""A key, or the session of a browser that signed in with one."""
-
-
 def _caller(record: KeyRecord) -> Caller:
     models = None if record.models is None else frozenset(record.models)
     roots = None if record.roots is None else frozenset(record.roots)
-    return Caller(record.id, record.name, frozenset(record.scopes), models, roots)
+    scopes = frozenset(record.scopes)
+    if models is not None or roots is not None:
+        # An older release, that still runs beside this one, may have made such a key.
+        scopes -= {"admin"}
+    return Caller(record.id, record.name, scopes, models, roots, record.expires_at)
 
 
-def _fingerprint(token: Credential | None) -> bytes:
-    if isinstance(token, Session):
-        return hashlib.sha256(b"session " + token.text.encode()).digest()
-    return b"" if token is None else hashlib.sha256(token.encode()).digest()
+def _advice(credential: Credential | None) -> str:
+    if credential is None:
+        return "this service needs a key: Authorization: Bearer KEY"
+    if isinstance(credential, Session):
+        return "this session has ended: sign in again"
+    return "this key opens nothing: it is unknown, expired or revoked"
+
+
+def _fingerprint(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()
 
 
 def _admin_key(settings: Settings) -> str | None:

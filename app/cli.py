@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +18,7 @@ import typer
 from app.console import commands, jobs
 from app.console.terminal import complain, lenient, say
 from app.health import PATH, PORT, check, sound
+from app.hostnames import is_loopback
 
 if TYPE_CHECKING:
     from app.access import Gate
@@ -79,15 +79,6 @@ def _several(host: str, port: int, count: int, log_level: str, anonymous: bool) 
         return workers.Workers(command, count, descriptor, Path(folder)).run()
 
 
-def _loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 @cli.command()
 def serve(
     host: Annotated[
@@ -110,12 +101,12 @@ def serve(
     from app.main import create_app
     from models_store import schema
 
-    app = create_app()
+    app = create_app(host=host)
     logs.configure(app.state.settings.log_format, log_level)
     if schema.create(app.state.store.engine):
         logs.log.info("database created", revision=schema.head())
     schema.require_head(app.state.store.engine)
-    anonymous = _loopback(host) or allow_anonymous
+    anonymous = is_loopback(host) or allow_anonymous
     if not anonymous:
         app.state.gate.close()
     if not anonymous and worker is None:
@@ -192,7 +183,11 @@ def create_key(
     settings = Settings()
     with opened(settings) as store:
         secret = access.Gate(store, settings).secret()
-        token, record = access.new_key(secret, name, scope, model or None, expires_at, roots)
+        try:
+            token, record = access.new_key(secret, name, scope, model or None, expires_at, roots)
+        except access.Contradiction as error:
+            option = {"models": "--model", "roots": "--root"}[error.restriction]
+            raise ValueError(f"{option} {error}") from None
         with store.write() as unit:
             unit.keys.add(record)
             unit.audit.add(_entry("keys create", record.id))
@@ -224,10 +219,10 @@ def revoke_key(key_id: Annotated[str, typer.Argument(help="The id, of keys list"
 
 
 def _entry(action: str, target: str) -> "AuditRecord":
-    from app import access
+    from app.callers import COMMAND_LINE
     from models_store.records import AuditRecord
 
-    by = access.COMMAND_LINE.name
+    by = COMMAND_LINE.name
     return AuditRecord(datetime.now(UTC), None, by, action, target, "local")
 
 

@@ -6,6 +6,7 @@ to drop what is gone already drops nothing.
 
 import random
 import threading
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from app.logs import log
@@ -24,11 +25,15 @@ BATCH = 500
 class Housekeeping:
     """Keeps estimates for ``retain_days`` (None: for ever), answers to retries for a day.
 
-    Deliveries of webhooks it keeps for ``DELIVERY_DAYS``.
+    Deliveries of webhooks it keeps for ``DELIVERY_DAYS``. ``settle`` writes what could not be
+    written while the database was away.
     """
 
-    def __init__(self, store: Store, retain_days: int | None) -> None:
+    def __init__(
+        self, store: Store, retain_days: int | None, settle: Callable[[], None] = lambda: None
+    ) -> None:
         self._store = store
+        self._settle = settle
         self._retain_days = retain_days
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
@@ -61,18 +66,21 @@ class Housekeeping:
             stale = unit.idempotency.stale(now)
             old = oldest is not None and unit.estimates.any_before(oldest)
             sent = unit.webhooks.any_before(settled)
-        if not (stale or old or sent):
+            over = unit.sessions.any_over(now)
+        if not (stale or old or sent or over):
             return 0, 0
         with self._store.write() as unit:
             answers = unit.idempotency.prune(now, BATCH)
             deliveries = unit.webhooks.prune(settled, BATCH)
+            sessions = unit.sessions.prune(now, BATCH)
             estimates = 0 if oldest is None else unit.estimates.prune(oldest, BATCH)
-        return estimates, max(answers, deliveries)
+        return estimates, max(answers, deliveries, sessions)
 
     def _run(self) -> None:
         pause, reachable = 0.0, True
         while not self._stopped.wait(pause):
             try:
+                self._settle()
                 self.sweep(datetime.now(UTC))
             except Unavailable as error:
                 pause = min(2 * pause, LONGEST_SECONDS) if not reachable else FIRST_SECONDS

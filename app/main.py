@@ -15,6 +15,7 @@ from app.api import (
     estimates,
     evaluations,
     health,
+    hosts,
     keys,
     models,
     openapi,
@@ -28,6 +29,7 @@ from app.api.learners import Learners
 from app.api.nulls import Nulls
 from app.api.once import Twins
 from app.api.pool import Pool
+from app.hostnames import Own
 from app.housekeeping import Housekeeping
 from app.jobs import jobs
 from app.jobs import shapes as job_shapes
@@ -51,8 +53,8 @@ from models_store.engine import connect
 from models_store.store import Store
 
 
-def create_app(settings: Settings | None = None) -> FastAPI:
-    """The service on ``settings``, from the environment by default."""
+def create_app(settings: Settings | None = None, host: str = "127.0.0.1") -> FastAPI:
+    """The service on ``settings``, from the environment by default; it is to listen on ``host``."""
     settings = settings or configured()
     engine = connect(
         settings.database_url, settings.database_pool_size, settings.database_busy_seconds
@@ -63,8 +65,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
     metrics = Metrics()
     watch_pool(engine, metrics)
-    housekeeping = Housekeeping(store, settings.retain_estimates_days)
     gate = Gate(store, settings)
+    housekeeping = Housekeeping(store, settings.retain_estimates_days, gate.settle)
     sender = Sender(Allowed.of(settings.webhook_allowed_hosts), httpx.create_ssl_context())
     nulls = Nulls(store)
     closer = Closer(store, nulls, metrics)
@@ -117,5 +119,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         app.include_router(module.router)
         routes.extend(module.router.routes)
     app.add_middleware(rules.Door, routes=rules.check(routes), gate=gate)
+    own = Own.of(host, settings.allowed_hosts)
+    app.add_middleware(hosts.Hosts, own=own, origins=settings.cors_origins, gate=gate)
     envelope.install(app, settings.cors_origins, metrics, Pages)
     return app

@@ -84,6 +84,8 @@ class Protocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """The body has limits of its own."""
         self._complete()
+        if not self.url.startswith((b"/", b"*")):
+            self._name_host()
         super().on_headers_complete()
 
     def pause_writing(self) -> None:
@@ -104,6 +106,12 @@ class Protocol(HttpToolsProtocol):
         super().on_response_complete()
         if not self.flow.write_paused:
             self._was_read()
+
+    def _name_host(self) -> None:
+        """What ``GET http://name/path`` names stands in for a Host header (RFC 9112, 3.2.2)."""
+        host = self.url.partition(b"://")[2].partition(b"/")[0].partition(b"?")[0]
+        self.headers[:] = [(name, value) for name, value in self.headers if name != b"host"]
+        self.headers.append((b"host", host))
 
     @property
     def _unwritten(self) -> int:

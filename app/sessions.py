@@ -1,19 +1,21 @@
 """Sessions of browsers: a signed note of who signed in, and until when.
 
-A cookie holds ``{ends}.{holder}.{signature}``: seconds since 1970, what the key is known by (never
-the key), HMAC-SHA256 of both. Nothing is kept of it, so any worker can read it; whether the holder
-may still come in is asked of the gate with every request.
+A cookie holds ``{ends}.{id}.{holder}.{signature}``: seconds since 1970, a random name, what the key
+is known by (never the key), HMAC-SHA256 of them. Nothing is kept of a session until it is signed
+out, so any worker can read it; whether it was, and whether the holder may still come in, is asked
+of the database with every request.
 """
 
 import hashlib
 import hmac
 import re
+import secrets
 from dataclasses import dataclass
 
 SECONDS = 12 * 3600
 """How long a session lasts."""
 PURPOSE = b"priorshift session"
-FORM = re.compile(r"([0-9]{1,12})\.([a-z0-9-]{1,80})\.([0-9a-f]{64})")
+FORM = re.compile(r"([0-9]{1,12})\.([0-9a-f]{32})\.([a-z0-9-]{1,80})\.([0-9a-f]{64})")
 
 
 @dataclass(frozen=True)
@@ -23,21 +25,32 @@ class Session:
     text: str
 
 
+@dataclass(frozen=True)
+class Note:
+    """What a genuine session says: its own id, whose it is, and until when (seconds since 1970)."""
+
+    id: str
+    holder: str
+    ends: int
+
+
 def signed(secret: bytes, holder: str, ends: int) -> Session:
     """A session of ``holder`` until ``ends``, in seconds since 1970."""
-    return Session(f"{ends}.{holder}.{_signature(secret, holder, ends)}")
+    told = f"{ends}.{secrets.token_hex(16)}.{holder}"
+    return Session(f"{told}.{_signature(secret, told)}")
 
 
-def holder_of(secret: bytes, session: Session, now: float) -> str | None:
-    """Whose session this is; None for one that was altered, or has ended."""
+def read(secret: bytes, session: Session, now: float) -> Note | None:
+    """What it says; None for one that was altered, or is over."""
     form = FORM.fullmatch(session.text)
     if form is None:
         return None
-    ends, holder, signature = int(form[1]), form[2], form[3]
-    genuine = hmac.compare_digest(signature, _signature(secret, holder, ends))
-    return holder if genuine and now < ends else None
+    told, _, signature = session.text.rpartition(".")
+    genuine = hmac.compare_digest(signature, _signature(secret, told))
+    note = Note(form[2], form[3], int(form[1]))
+    return note if genuine and now < note.ends else None
 
 
-def _signature(secret: bytes, holder: str, ends: int) -> str:
+def _signature(secret: bytes, told: str) -> str:
     own = hmac.new(secret, PURPOSE, hashlib.sha256).digest()
-    return hmac.new(own, f"{ends}.{holder}".encode(), hashlib.sha256).hexdigest()
+    return hmac.new(own, told.encode(), hashlib.sha256).hexdigest()

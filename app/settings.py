@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
+from app import hostnames
 from app.datasets.roots import Root, Roots
 from app.logs import Format
 
@@ -50,6 +51,7 @@ class Settings(BaseSettings):
     admin_key_file: Path | None = None
     database_url: str = Field("sqlite:///priorshift.db", repr=False)
     log_format: Format = "auto"
+    allowed_hosts: Annotated[list[str], AfterValidator(hostnames.checked)] = []
     cors_origins: list[Origin] = []
     max_body_bytes: int = Field(128 * 1024 * 1024, ge=1024)
     max_inflated_bytes: int = Field(128 * 1024 * 1024, ge=1024)

@@ -25,6 +25,7 @@ from models_store.monitors import Monitors
 from models_store.records import VersionRecord
 from models_store.selections import Selections
 from models_store.series import Series
+from models_store.sessions import Sessions
 from models_store.standing import Standings
 from models_store.tasks import Tasks
 from models_store.versions import VersionCache, Versions
@@ -73,6 +74,7 @@ class UnitOfWork:
         self.jobs = Jobs(connection)
         self.idempotency = Idempotency(connection)
         self.keys = Keys(connection)
+        self.sessions = Sessions(connection)
         self.audit = Audit(connection)
         self.tasks = Tasks(connection)
         self.webhooks = Webhooks(connection, self.tasks)

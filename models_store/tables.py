@@ -156,6 +156,14 @@ api_keys = sa.Table(
     sa.Index(None, "created_at", "id"),
 )
 
+ended_sessions = sa.Table(
+    "ended_sessions",
+    metadata,
+    sa.Column("id", sa.String(32), primary_key=True),
+    sa.Column("ends_at", UtcDateTime, nullable=False),
+    sa.Index(None, "ends_at"),
+)
+
 audit = sa.Table(
     "audit",
     metadata,

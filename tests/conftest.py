@@ -111,7 +111,7 @@ def database_url(request: pytest.FixtureRequest, workspace: Path) -> Iterator[st
     url = request.getfixturevalue("postgresql")
     yield url
     with _administration(url) as connection:
-        tables = "models, idempotency, api_keys, audit, tasks, webhooks"
+        tables = "models, idempotency, api_keys, ended_sessions, audit, tasks, webhooks"
         connection.exec_driver_sql(f"TRUNCATE {tables} CASCADE")
 
 

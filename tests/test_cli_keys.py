@@ -89,11 +89,16 @@ def test_the_first_key_comes_from_the_command_line(sqlite_url: str, tmp_path: Pa
     [
         (["keys", "create", "--scope", "write"], "scopes are read, estimate, register, admin"),
         (["keys", "create", "--scope", "admin"], "PRIORSHIFT_KEY_SECRET"),
+        (
+            ["keys", "create", "--scope", "read", "--scope", "admin", "--model", "cards"],
+            "--model does not go with the scope admin",
+        ),
         (["keys", "revoke", "nothing"], "there is no API key"),
     ],
 )
 def test_mistakes_are_one_line(sqlite_url: str, words: list[str], told: str) -> None:
-    found = run(environment(sqlite_url), *words)
+    secret = {} if words[-1] == "admin" else {"PRIORSHIFT_KEY_SECRET": "0123456789abcdef"}
+    found = run(environment(sqlite_url, **secret), *words)
     assert found.returncode == 2
     assert told in " ".join(found.stderr.split())
     assert "Traceback" not in found.stderr

@@ -1,5 +1,6 @@
 """What is too old goes, in small batches; nothing else does."""
 
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
@@ -13,7 +14,7 @@ from models_store.engine import connect
 from models_store.estimates import Filter
 from models_store.records import Answer, WebhookRecord
 from models_store.store import Store
-from models_store.tables import estimate_segments, evaluations
+from models_store.tables import ended_sessions, estimate_segments, evaluations
 from tests.models_store.test_store import prepared, validated
 from tests.patience import until
 
@@ -124,3 +125,26 @@ def test_a_database_that_goes_is_told_once(
     found.close()
     store.close()
     assert ["database unavailable" in str(record.msg) for record in caplog.records] == [True]
+
+
+def test_ended_sessions_go_when_their_cookies_are_over(
+    kept: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(housekeeping, "BATCH", 2)
+    with kept.write() as unit:
+        for k in range(5):
+            unit.sessions.end(f"over {k}", NOW - timedelta(hours=2))
+        for _ in range(2):
+            unit.sessions.end("stands", NOW + timedelta(hours=2))
+    Housekeeping(kept, None).sweep(NOW)
+    assert count(kept, ended_sessions) == 1
+    with kept.read() as unit:
+        assert unit.sessions.ended("stands")
+
+
+def test_what_could_not_be_written_is_tried_before_all_else(kept: Store) -> None:
+    tried = threading.Event()
+    keeper = Housekeeping(kept, None, tried.set)
+    keeper.start()
+    assert tried.wait(60)
+    keeper.close()

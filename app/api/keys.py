@@ -7,6 +7,7 @@ from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
 from app import access
+from app.access import Gate
 from app.api import parse, present
 from app.api.context import Cursor, GateDep, Limit, StoreDep, answer, encode_cursor, now, problems
 from app.api.history import IDENTITY, before, before_number, checked, identity
@@ -16,6 +17,7 @@ from app.api.payload import Body, only
 from app.api.requests import KeyIn, Timestamp
 from app.api.responses.access import AuditOut, AuditPage, KeyOut, KeyPage
 from app.api.trail import TrailDep
+from app.callers import Caller
 from app.core.errors import InvalidInput, MethodUnavailable
 from app.core.warnings import Warning
 from models_store.audit import AuditFilter
@@ -43,29 +45,25 @@ KeyId = Annotated[str, Path(description="The id of the key, not the key")]
     openapi_extra=takes(KeyIn),
 )
 def create_key(payload: Body, gate: GateDep, once: OnceDep) -> Response:
-    """Make a key. The answer shows it, and nothing ever shows it again.
+    """Make a key, no wider than the one that makes it.
 
-    Asked again with its Idempotency-Key it says the same without the key.
+    The answer shows it, and nothing ever shows it again: asked again with its Idempotency-Key it
+    says the same without the key.
     """
     given = parse.envelope(KeyIn, payload.json())
     replayed = once.replay()
     if replayed is not None:
         return replayed
-    _require_future(given.expires_at)
-    try:
-        secret = gate.secret()
-    except access.Misconfigured as error:
-        raise MethodUnavailable("making keys", str(error)) from None
-    roots = () if given.closed else given.roots
-    token, record = access.new_key(
-        secret, given.name, given.scopes, given.models, given.expires_at, roots
-    )
+    _require_end(given.expires_at, once.trail.caller)
+    token, record = _made(gate, given)
 
     def work(unit: UnitOfWork) -> tuple[None, Response]:
         unit.keys.add(record)
         return None, _with_key(record, token, [NO_ROOTS] if given.closed else [])
 
-    return once.commit(work)
+    answered = once.commit(work)
+    gate.close()
+    return answered
 
 
 @router.get(
@@ -133,9 +131,25 @@ def list_audit(
     return AuditPage(items=items, next_cursor=encode_cursor(page.next))
 
 
-def _require_future(expires_at: datetime | None) -> None:
+def _require_end(expires_at: datetime | None, maker: Caller) -> None:
+    """It lies ahead, and no key outlives the one that makes it."""
     if expires_at is not None and expires_at <= now():
         raise InvalidInput.at("/expires_at", "lies in the past")
+    last = maker.expires_at
+    if last is not None and (expires_at is None or expires_at > last):
+        message = f"must be no later than {last.isoformat()}, when the key ends that makes this one"
+        raise InvalidInput.at("/expires_at", message)
+
+
+def _made(gate: Gate, given: KeyIn) -> tuple[str, KeyRecord]:
+    roots = () if given.closed else given.roots
+    what = (given.name, given.scopes, given.models, given.expires_at, roots)
+    try:
+        return access.new_key(gate.secret(), *what)
+    except access.Misconfigured as error:
+        raise MethodUnavailable("making keys", str(error)) from None
+    except access.Contradiction as error:
+        raise InvalidInput.at(f"/{error.restriction}", str(error)) from None
 
 
 def _with_key(record: KeyRecord, token: str, notes: list[Warning]) -> Response:

@@ -124,11 +124,11 @@ def _query(shape: type[BaseModel]) -> dict[str, Any]:
 
 
 def _guard(operation: dict[str, Any], rule: str | None) -> None:
-    """What any caller of it may meet: the door, and where there is a body, its bounds."""
-    codes: list[int] = []
+    """What any caller of it may meet: the doors, and where there is a body, its bounds."""
+    codes = [403, 421, 503]
     if rule is not None:
         operation["security"] = [{"key": []}]
-        codes += [401, 403, 503]
+        codes += [401]
     if "requestBody" in operation:
         codes += [400, 408, 413, 415, 429, 503]
     if _repeatable(operation):

@@ -251,6 +251,8 @@ class KeyIn(In):
 
     ``roots``: the only data roots that its jobs read, null for all. Left out: all, but of a key
     that is restricted to models none.
+
+    Not with the scope admin, which makes keys for any model. No key outlives the one that makes it.
     """
 
     name: Annotated[Text, Field(min_length=1, max_length=200)]

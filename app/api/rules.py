@@ -8,9 +8,10 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.access import Caller, Credential, Gate, Unauthenticated
-from app.api.browsers import COOKIES, same_origin
+from app.access import Credential, Gate, Unauthenticated
+from app.api.browsers import same_origin, sessions_of
 from app.api.problems import problem
+from app.callers import Caller
 from app.sessions import Session
 from models_store.errors import Unavailable
 
@@ -131,7 +132,7 @@ class Door:
             await refused(scope, receive, send)
 
     async def _refused(self, scope: Scope) -> Response | None:
-        """Why the request may not go on; None if it may, the caller being noted in its scope."""
+        """Why the request may not go on; None if it may, who calls being noted in its scope."""
         request = Request(scope)
         there = self._there(scope["path"])
         if not there:
@@ -155,7 +156,7 @@ class Door:
             return problem(request, 401, "unauthenticated", str(error), headers)
         except Unavailable as error:
             return problem(request, 503, "unavailable", str(error), {"Retry-After": "1"})
-        scope["caller"] = caller
+        scope["caller"], scope["credential"] = caller, credential
         if not caller.may(rule):
             return problem(request, 403, "forbidden", f"this key lacks the scope {rule}")
         if name is not None and not caller.sees(name):
@@ -198,7 +199,6 @@ def _credential(request: Request) -> Credential | None:
     """The key of an Authorization header, "" for any other scheme; else a browser's session."""
     header = request.headers.get("authorization")
     if header is None:
-        found = (request.cookies.get(name) for name in COOKIES)
-        return next((Session(text) for text in found if text), None)
+        return next(iter(sessions_of(request)), None)
     scheme, _, token = header.partition(" ")
     return token.strip() if scheme.lower() == "bearer" and token.isascii() else ""

@@ -5,8 +5,8 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from app.access import ANYONE, Caller
 from app.api.context import now
+from app.callers import ANYONE, Caller
 from models_store.errors import NotFound
 from models_store.records import AuditRecord
 from models_store.store import UnitOfWork

@@ -120,7 +120,9 @@ class Local:
 
         async def ask() -> httpx.Response:
             transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
-            async with httpx.AsyncClient(transport=transport, base_url="http://local") as client:
+            async with httpx.AsyncClient(
+                transport=transport, base_url="http://localhost"
+            ) as client:
                 content = None if upload is None else upload.content
                 headers = {**_headers(upload), **_opening(self.key)}
                 return await client.request(

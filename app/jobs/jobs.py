@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from threading import Event
 from typing import Annotated, Any, Literal
 from uuid import uuid4
@@ -11,10 +11,10 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response, StreamingResponse
 
-from app.access import Caller
 from app.api import parse
 from app.api.context import (
     Cursor,
+    GateDep,
     Limit,
     SettingsDep,
     StoreDep,
@@ -30,6 +30,7 @@ from app.api.payload import Body, only
 from app.api.problems import Busy, Forbidden
 from app.api.requests import NAME
 from app.api.trail import CallerDep, TrailDep, seen
+from app.callers import Caller
 from app.core.errors import InvalidInput, MethodUnavailable
 from app.datasets.adjusted import Output
 from app.datasets.dataset import resolve
@@ -155,7 +156,9 @@ def cancel_job(id: JobId, store: StoreDep, caller: CallerDep, trail: TrailDep) -
     responses={200: {"content": {"text/event-stream": {}}}, **problems(404, 422, 429, 503)},
     dependencies=[only()],
 )
-def follow_job(id: JobId, request: Request, store: StoreDep, caller: CallerDep) -> Response:
+def follow_job(
+    id: JobId, request: Request, store: StoreDep, gate: GateDep, caller: CallerDep
+) -> Response:
     """The job whenever it changes, as server-sent events, until it is over; ask again if not."""
     with store.read() as unit:
         unit.jobs.get(identity(id, "job"), caller.models)
@@ -163,14 +166,17 @@ def follow_job(id: JobId, request: Request, store: StoreDep, caller: CallerDep) 
     if len(followers) >= MOST_FOLLOWERS:
         raise Busy(f"{MOST_FOLLOWERS} jobs are followed already; ask for the job now and then")
     headers = {"Cache-Control": "no-store"}
-    events = _events(store, id, followers, request.app.state.ending)
+    credential, ending = request.scope["credential"], request.app.state.ending
+    events = _events(store, id, followers, ending, lambda: gate.lets_in(credential))
     return StreamingResponse(events, 200, headers, "text/event-stream")
 
 
 async def _events(
-    store: Store, id: str, followers: set[object], ending: Event
+    store: Store, id: str, followers: set[object], ending: Event, lets_in: Callable[[], bool]
 ) -> AsyncIterator[str]:
-    def look() -> JobRecord:
+    def look() -> JobRecord | None:
+        if not lets_in():
+            return None
         with store.read() as unit:
             return unit.jobs.get(id)
 
@@ -179,6 +185,8 @@ async def _events(
     try:
         while spent < FOLLOWED_SECONDS and not ending.is_set():
             job = await run_sync(look)
+            if job is None:
+                return
             content = json.dumps(_shown(job).model_dump(mode="json", by_alias=True))
             if content != told:
                 told, quiet = content, 0.0

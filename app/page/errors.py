@@ -16,6 +16,7 @@ TITLES: Mapping[int, str] = {
     403: "This key may not do that",
     404: "There is nothing here",
     405: "This page does not take that",
+    421: "This service does not know this name",
     422: "Something in the address is wrong",
     429: "Too much at once",
     500: "Something went wrong",
@@ -74,4 +75,6 @@ def _shown(request: Request, message: Message) -> Response:
     for name in ("allow", "retry-after"):
         if name in given:
             answer.headers[name] = given[name]
+    for cookie in given.getlist("set-cookie"):
+        answer.headers.append("set-cookie", cookie)
     return answer

@@ -7,8 +7,8 @@ from fastapi import Request
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
-from app.access import ANYONE
 from app.api.browsers import COOKIES, POLICY
+from app.callers import ANYONE
 from app.monitoring.spec import duration
 from app.page import assets, numbers
 from app.release import RELEASE

@@ -9,14 +9,20 @@ from starlette.responses import RedirectResponse, Response
 
 from app import sessions
 from app.access import Unauthenticated
-from app.api.browsers import COOKIES, same_origin
+from app.api.browsers import COOKIES, same_origin, sessions_of
 from app.api.context import GateDep
-from app.api.problems import Forbidden, TooLarge, TooSlow
+from app.api.problems import Forbidden, TooLarge, TooSlow, problem
 from app.page.render import page, root_of
+from models_store.errors import Unavailable
 
 MOST_BYTES = 4096
 SECONDS = 10.0
 LONGEST_ADDRESS = 2000
+NOT_WRITTEN = (
+    "the database cannot be reached: this browser has forgotten the session, and the service ends "
+    "it as soon as the database is back; if the service is restarted before that, a copy of the "
+    "cookie stands until 12 hours after signing in, or until the key is revoked"
+)
 router = APIRouter(include_in_schema=False)
 
 
@@ -42,16 +48,24 @@ async def sign_in(request: Request, gate: GateDep) -> Response:
         return page(request, "sign_in.html", 401, after=after, problem=str(error))
     answer = RedirectResponse(root_of(request) + after, 303)
     if session is not None:
-        _set(request, answer, session.text, sessions.SECONDS)
+        name = COOKIES[0] if request.url.scheme == "https" else COOKIES[1]
+        _set(answer, name, session.text, sessions.SECONDS)
     return answer
 
 
 @router.post("/sign-out")
-async def sign_out(request: Request) -> Response:
-    """Forget the session."""
+async def sign_out(request: Request, gate: GateDep) -> Response:
+    """End every session that the browser holds, here and in every other copy of its cookie."""
     _require_own_page(request)
-    answer = RedirectResponse(f"{root_of(request)}/sign-in", 303)
-    _set(request, answer, "", 0)
+    answer: Response = RedirectResponse(f"{root_of(request)}/sign-in", 303)
+    try:
+        for session in sessions_of(request):
+            await run_sync(gate.sign_out, session)
+    except Unavailable:
+        answer = problem(request, 503, "unavailable", NOT_WRITTEN, {"Retry-After": "1"})
+    for name in COOKIES:
+        if name in request.cookies:
+            _set(answer, name, "", 0)
     return answer
 
 
@@ -63,14 +77,13 @@ def local(address: str) -> str:
     return "/"
 
 
-def _set(request: Request, answer: Response, text: str, seconds: int) -> None:
-    secure = request.url.scheme == "https"
+def _set(answer: Response, name: str, text: str, seconds: int) -> None:
     answer.set_cookie(
-        COOKIES[0] if secure else COOKIES[1],
+        name,
         text,
         max_age=seconds,
         path="/",
-        secure=secure,
+        secure=name == COOKIES[0],
         httponly=True,
         samesite="strict",
     )

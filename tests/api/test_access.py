@@ -1,5 +1,7 @@
 """Keys, scopes and tenants, over HTTP, and the trail of writes."""
 
+import random
+import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,12 +11,17 @@ from typing import Any
 
 import httpx
 import pytest
+from alembic import command
 
-from app.access import Caller, Gate, Misconfigured, new_key
+from app.access import Gate, Misconfigured, new_key
 from app.api import rules
+from app.callers import Caller
+from app.jobs import jobs
 from app.main import create_app
 from app.settings import Settings
-from models_store.engine import connect
+from models_store import schema
+from models_store.audit import AuditFilter
+from models_store.engine import WRITING, connect
 from models_store.store import Store
 from tests.api.sources import COUNTED
 from tests.conftest import served
@@ -58,6 +65,19 @@ def guarded_settings(url: str, folder: Path) -> Settings:
 def guarded(database_url: str, tmp_path: Path) -> Iterator[Guarded]:
     settings = guarded_settings(database_url, tmp_path)
     store = Store(connect(database_url))
+    with served(create_app(settings)) as client:
+        yield Guarded(client, store, settings)
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def everlasting(workspace: Path, sqlite_template: Path) -> Iterator[Guarded]:
+    """One service for many keys."""
+    folder = workspace / "keys"
+    folder.mkdir()
+    shutil.copy(sqlite_template, folder / "keys.db")
+    settings = guarded_settings(f"sqlite:///{folder / 'keys.db'}", folder)
+    store = Store(connect(settings.database_url))
     with served(create_app(settings)) as client:
         yield Guarded(client, store, settings)
     store.close()
@@ -177,6 +197,25 @@ class TestKeys:
                     time.sleep(0.02)
             assert guarded.client.delete(address, headers=bearer(ADMIN)).status_code == 204
 
+    def test_what_is_followed_ends_with_the_key(self, guarded: Guarded) -> None:
+        """A job that nobody takes up has events for an hour."""
+        cards(guarded)
+        asked = {"kind": "estimate", "model": "cards", "dataset": {"path": "scores/"}}
+        with guarded.store.write() as unit:
+            model_id = unit.models.get("cards").id
+            now = datetime.now(UTC)
+            unit.jobs.add("1" * 32, model_id, "estimate", {"request": asked, "version": 1}, now)
+        key = guarded.key("read")
+        address = f"/v1/jobs/{'1' * 32}/events"
+        with guarded.client.stream("GET", address, headers=bearer(key)) as stream:
+            lines = stream.iter_lines()
+            assert next(lines) == "event: queued"
+            listed = guarded.client.get("/v1/api-keys", headers=bearer(ADMIN)).json()["items"]
+            guarded.client.delete(f"/v1/api-keys/{listed[0]['id']}", headers=bearer(ADMIN))
+            since = time.monotonic()
+            assert not any(line.startswith("event") for line in lines)
+            assert time.monotonic() - since < jobs.QUIET_SECONDS
+
     @pytest.mark.parametrize(
         ("body", "place"),
         [
@@ -192,6 +231,8 @@ class TestKeys:
                 "/expires_at",
             ),
             ({"name": "a", "scopes": ["read"], "key": "mine"}, "/key"),
+            ({"name": "a", "scopes": ["admin"], "models": ["cards"]}, "/models"),
+            ({"name": "a", "scopes": ["read", "admin"], "models": ["cards"]}, "/models"),
         ],
     )
     def test_wrong_keys_are_refused(
@@ -224,6 +265,105 @@ class TestKeys:
         for wrong in ({"key_secret": "short"}, {"admin_key_file": short}):
             with pytest.raises(Misconfigured):
                 Gate(store, Settings.model_validate(wrong))
+
+
+def some(draw: random.Random, *of: Any) -> tuple[Any, ...]:
+    """One or more of these, in any order."""
+    return tuple(draw.sample(of, draw.randint(1, len(of))))
+
+
+class TestNoKeyMakesAWiderOne:
+    @pytest.mark.parametrize("seed", range(120))
+    def test_over_scopes_models_and_ends(self, everlasting: Guarded, seed: int) -> None:
+        """Whoever makes it, even one that no release would make any more."""
+        # Not hypothesis: the server's threads draw from `random` too.
+        draw, now = random.Random(seed), datetime.now(UTC).replace(microsecond=0)
+        own = some(draw, *SCOPES) if draw.random() < 0.5 else ("admin",)
+        mine = some(draw, "cards", "other") if draw.random() < 0.2 else None
+        days, wanted = (draw.choice([None, 1, 2, 3]) for _ in range(2))
+        scopes = list(some(draw, *SCOPES))
+        models = draw.choice([None, list(some(draw, "cards", "other"))])
+        ends = None if days is None else now + timedelta(days=days)
+        maker = stored(everlasting, scopes=own, models=mine, expires_at=ends)
+        body = {"name": "made", "scopes": scopes, "models": models}
+        if wanted is not None:
+            body["expires_at"] = (now + timedelta(days=wanted)).isoformat()
+        client = everlasting.client
+        answer = client.post("/v1/api-keys", json=body, headers=bearer(maker))
+        if "admin" not in own or mine is not None:
+            assert answer.status_code == 403
+            return
+        outlives = days is not None and (wanted is None or wanted > days)
+        contradicts = models is not None and "admin" in scopes
+        assert answer.status_code == (422 if outlives or contradicts else 201), answer.text
+        if outlives or contradicts:
+            at = {error["pointer"] for error in answer.json()["errors"]}
+            assert at == {"/expires_at" if outlives else "/models"}
+            return
+        made = answer.json()
+        assert (made["scopes"], made["models"]) == (scopes, models)
+        assert ends is None or datetime.fromisoformat(made["expires_at"]) <= ends
+        opened = client.get("/v1/api-keys", headers=bearer(made["key"]))
+        assert opened.status_code == (200 if "admin" in scopes else 403)
+
+    def test_an_older_release_may_still_write_such_a_key(self, guarded: Guarded) -> None:
+        key = stored(guarded, scopes=("admin", "read"), models=("cards",))
+        for address in ("/v1/api-keys", "/v1/audit", "/v1/webhooks"):
+            assert guarded.client.get(address, headers=bearer(key)).status_code == 403
+        assert guarded.client.get("/v1/models", headers=bearer(key)).status_code == 200
+
+
+def test_migration_takes_admin_from_keys_of_some_models_and_says_from_which(
+    guarded: Guarded, capfd: pytest.CaptureFixture[str]
+) -> None:
+    cards(guarded)
+    cards(guarded, "other")
+    config = schema.configuration()
+    with guarded.store.engine.execution_options(**{WRITING: True}).begin() as connection:
+        config.attributes["connection"] = connection
+        command.downgrade(config, "0009")
+    kept: list[tuple[tuple[str, ...], tuple[str, ...] | None]] = [
+        (("admin",), None),
+        (("read", "admin"), None),
+        (("read",), ("cards",)),
+        (("read", "estimate"), None),
+        (("admin",), ("cards",)),
+        (("admin", "read"), ("cards",)),
+        (("estimate", "admin", "register"), ("cards", "gone")),
+    ]
+    keys = [
+        stored(guarded, scopes=scopes, models=models, name=f"a\x1b[2J{k}")
+        for k, (scopes, models) in enumerate(kept)
+    ]
+    capfd.readouterr()
+    schema.migrate(guarded.store.engine)
+    told = capfd.readouterr()
+    left = {**dict(enumerate(scopes for scopes, _ in kept))}
+    left[4], left[5], left[6] = (
+        ("read", "estimate", "register"),
+        ("read",),
+        ("estimate", "register"),
+    )
+    assert told.out == ""
+    assert "\x1b" not in told.err
+    assert len(told.err.splitlines()) == 3
+    with guarded.store.read() as unit:
+        records = {r.name: r for r in unit.keys.list(None, 50).items}
+        trail = [e.target for e in unit.audit.list(AuditFilter(None, None, None), None, 50).items]
+    for k, (key, (_, models)) in enumerate(zip(keys, kept, strict=True)):
+        record = records[f"a\x1b[2J{k}"]
+        assert (record.scopes, record.models) == (left[k], models)
+        assert ((f"key {record.id} ({key[:8]}…" in told.err), record.id in trail) == (
+            (True, True) if k >= 4 else (False, False)
+        )
+        assert key not in told.err
+        administers = guarded.client.get("/v1/api-keys", headers=bearer(key)).status_code
+        assert administers == (200 if "admin" in left[k] else 403)
+        listed = guarded.client.get("/v1/models", headers=bearer(key))
+        if "read" in left[k] and models is not None:
+            assert [item["name"] for item in listed.json()["items"]] == ["cards"]
+    schema.migrate(guarded.store.engine)
+    assert capfd.readouterr().err == ""
 
 
 class TestTenants:

@@ -42,7 +42,11 @@ SECRETS = ("key", "secret")
 def guarded(database_url: str, tmp_path: Path) -> Iterator[Guarded]:
     """A service in which every example works."""
     rows = scores(np.random.default_rng(0), 200, 0.3)[1]
-    more = {"country": ["BE", "NL"] * 100, "amount": [20.0] * 200, "transaction": ["t"] * 200}
+    more: dict[str, Any] = {
+        "country": ["BE", "NL"] * 100,
+        "amount": [20.0] * 200,
+        "transaction": ["t"] * 200,
+    }
     write(tmp_path / "data" / "scores" / "2026-01" / "a.parquet", rows, **more)
     (tmp_path / "out").mkdir()
     given = guarded_settings(database_url, tmp_path).model_dump(exclude_unset=True)

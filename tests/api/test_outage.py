@@ -13,7 +13,7 @@ import httpx
 import numpy as np
 import pytest
 
-from app import access
+from app import access, callers
 from app.api import context
 from app.main import create_app
 from app.settings import Settings
@@ -124,6 +124,125 @@ def test_callers_that_were_known_stay_known_for_a_while(
         assert client.post(f"{address}/shift-tests", json=BATCH).status_code == 200
 
 
+def keyed(store: Store, expires_at: datetime | None = None) -> dict[str, str]:
+    """A header with a new key."""
+    scopes = list(access.SCOPES)
+    token, record = access.new_key(SECRET.encode(), "k", scopes, None, expires_at)
+    with store.write() as unit:
+        unit.keys.add(record)
+    return {"authorization": f"Bearer {token}"}
+
+
+def test_a_key_that_expires_meanwhile_is_believed_no_more(
+    broken: Broken, clock: "type[Clock]"
+) -> None:
+    app = create_app(Settings(database_url=broken.url, key_secret=SECRET))
+    store: Store = app.state.store
+    with served(app) as client:
+        ends = datetime.now(UTC) + timedelta(minutes=30)
+        short, lasting = keyed(store, ends), keyed(store)
+        client.headers.update(lasting)
+        path = f"{register(client, 'm', COUNTED)}/shift-tests"
+
+        def statuses() -> list[int]:
+            return [client.post(path, json=BATCH, headers=h).status_code for h in (short, lasting)]
+
+        assert statuses() == [200, 200]
+        broken.away(client, store)
+        time.sleep(0.1)
+        for _ in range(3):  # asked of the database, and within the pause after it failed
+            assert statuses() == [200, 200]
+        clock.offset = timedelta(minutes=31)
+        for _ in range(3):
+            assert statuses() == [503, 200]
+        broken.back(store)
+        time.sleep(0.1)
+        assert statuses() == [401, 200]
+
+
+def test_wrong_keys_push_no_right_one_out_of_memory(broken: Broken) -> None:
+    app = create_app(Settings(database_url=broken.url, key_secret=SECRET))
+    store: Store = app.state.store
+    with served(app) as client:
+        right = [keyed(store) for _ in range(5)]
+        path = f"{register_with(client, right[0])}/shift-tests"
+        for headers in right:
+            assert client.post(path, json=BATCH, headers=headers).status_code == 200
+        for k in range(callers.MOST_KNOWN + 100):
+            wrong = {"authorization": f"Bearer {k:043d}"}
+            cookie = {"cookie": f"priorshift=9{k:011d}.{k:032x}.holder.{k:064x}"}
+            assert client.get("/v1/models", headers=wrong if k % 3 else cookie).status_code == 401
+        broken.away(client, store)
+        time.sleep(0.1)
+        for headers in right:
+            assert client.post(path, json=BATCH, headers=headers).status_code == 200
+        broken.back(store)
+
+
+def test_whoever_needed_no_key_needs_one_in_an_outage_too(broken: Broken) -> None:
+    app = create_app(Settings(database_url=broken.url, key_secret=SECRET))
+    store: Store = app.state.store
+    with served(app) as client:
+        path = f"{register(client, 'm', COUNTED)}/shift-tests"
+        assert client.post(path, json=BATCH).status_code == 200
+        broken.away(client, store)
+        time.sleep(0.1)
+        # There is no key yet, and it makes no difference what one sends.
+        for headers in ({}, {"authorization": "Bearer x"}):
+            assert client.post(path, json=BATCH, headers=headers).status_code == 200
+        broken.back(store)
+        time.sleep(0.1)
+        key = keyed(store)
+        assert client.post(path, json=BATCH, headers=key).status_code == 200
+        broken.away(client, store)
+        time.sleep(0.1)
+        for headers in ({}, {"authorization": "Bearer x"}):
+            assert client.post(path, json=BATCH, headers=headers).status_code in (401, 503)
+        assert client.post(path, json=BATCH, headers=key).status_code == 200
+        broken.back(store)
+
+
+OWN_PAGE = {"sec-fetch-site": "same-origin"}
+
+
+def test_no_session_is_believed_and_one_that_is_signed_out_ends_afterwards(
+    broken: Broken,
+) -> None:
+    settings = Settings(database_url=broken.url, key_secret=SECRET)
+    app = create_app(settings)
+    store: Store = app.state.store
+    with served(app) as client, served(create_app(settings)) as other:
+        token = keyed(store)["authorization"].removeprefix("Bearer ")
+        cookies = []
+        for _ in range(2):
+            answer = client.post("/sign-in", data={"key": token}, headers=OWN_PAGE)
+            cookies.append(answer.headers["set-cookie"].partition(";")[0])
+        client.cookies.clear()
+        ended, kept = [{"cookie": cookie} for cookie in cookies]
+        assert client.get("/v1/models", headers=ended).status_code == 200
+        broken.away(client, store)
+        time.sleep(0.1)
+        assert client.get("/openapi.json", headers=ended).status_code == 503
+        html = {**OWN_PAGE, **ended, "accept": "text/html"}
+        answer = client.post("/sign-out", headers=html)
+        assert answer.status_code == 503
+        assert answer.headers["retry-after"]
+        assert "as soon as the database is back" in answer.text
+        gone = answer.headers["set-cookie"]
+        assert gone.startswith('priorshift="";')
+        assert "Max-Age=0" in gone
+        broken.back(store)
+        time.sleep(0.1)
+        assert client.get("/v1/models", headers=ended).status_code == 401
+        assert other.get("/v1/models", headers=ended).status_code == 401
+        assert other.get("/v1/models", headers=kept).status_code == 200
+
+
+def register_with(client: httpx.Client, headers: dict[str, str]) -> str:
+    with httpx.Client(base_url=client.base_url, headers=headers, timeout=60) as own:
+        return register(own, "m", COUNTED)
+
+
 def test_twins_are_computed_once(client: httpx.Client) -> None:
     rows = np.random.default_rng(0).dirichlet([1, 1], 3000).tolist()
     address = register(client, "twins", COUNTED)
@@ -162,7 +281,8 @@ class Clock(datetime):
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Clock]]:
-    monkeypatch.setattr(context, "datetime", Clock)
+    for module in (context, access, callers):
+        monkeypatch.setattr(module, "datetime", Clock)
     yield Clock
     Clock.offset = timedelta(0)
 

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -83,6 +84,32 @@ def test_a_worker_that_dies_is_replaced_and_a_signal_ends_them_all(served: Serve
     served.process.terminate()
     assert served.process.wait(timeout=patience(40)) == 0
     assert not any(runs(pid) for pid in now)
+
+
+def test_signing_out_is_felt_by_every_worker_at_once(sqlite_url: str, tmp_path: Path) -> None:
+    file, port = tmp_path / "admin-key", free_port()
+    file.write_text("k" * 64)
+    given = {"PRIORSHIFT_DATABASE_URL": sqlite_url, "PRIORSHIFT_ADMIN_KEY_FILE": str(file)}
+    process = subprocess.Popen(
+        [*SERVE, "--port", str(port), "--workers", "2"], env={**os.environ, **given}
+    )
+    base, own = f"http://127.0.0.1:{port}", {"Sec-Fetch-Site": "same-origin"}
+    try:
+        ready(base, process)
+        signed = httpx.post(f"{base}/sign-in", data={"key": "k" * 64}, headers=own, timeout=60)
+        cookie = {"Cookie": signed.headers["set-cookie"].partition(";")[0]}
+
+        def statuses() -> set[int]:
+            address = f"{base}/v1/models"
+            return {httpx.get(address, headers=cookie, timeout=60).status_code for _ in range(20)}
+
+        assert statuses() == {200}
+        left = httpx.post(f"{base}/sign-out", headers={**own, **cookie}, timeout=60)
+        assert left.status_code == 303
+        assert statuses() == {401}
+    finally:
+        process.terminate()
+        process.wait(timeout=60)
 
 
 def test_workers_do_not_outlive_their_parent(served: Served) -> None:

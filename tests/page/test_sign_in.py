@@ -9,11 +9,12 @@ import httpx
 import pytest
 
 from app import access, sessions
+from app.callers import ANYONE, KEY_FILE
 from app.main import create_app
 from app.settings import Settings
 from models_store.engine import connect
 from models_store.store import Store
-from tests.api.test_access import ADMIN, Guarded, bearer, cards, guarded_settings
+from tests.api.test_access import ADMIN, SECRET, Guarded, bearer, cards, guarded_settings
 from tests.conftest import served
 from tests.patience import patience
 
@@ -180,7 +181,7 @@ class TestSessions:
         assert path is not None
         gate = access.Gate(guarded.store, guarded.settings)
         session = gate.session(ADMIN)
-        assert gate.caller(session) is access.KEY_FILE
+        assert gate.caller(session) is KEY_FILE
         path.write_text("y" * 40)
         with pytest.raises(access.Unauthenticated, match="has ended"):
             access.Gate(guarded.store, guarded.settings).caller(session)
@@ -206,10 +207,53 @@ class TestSessions:
             assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
             assert mine.get("/").status_code == 303
 
+    def test_what_was_signed_out_opens_nothing_in_any_worker(self, guarded: Guarded) -> None:
+        """Nor does a copy of the cookie; other sessions of the key go on."""
+        for key in (guarded.key("read"), ADMIN):
+            with (
+                browser(guarded, key) as mine,
+                browser(guarded, key) as another,
+                served(create_app(guarded.settings)) as other,
+            ):
+                copy = {"Cookie": f"priorshift={mine.cookies['priorshift']}"}
+                for client in (guarded.client, other):
+                    assert client.get("/v1/models", headers=copy).status_code == 200
+                assert mine.post("/sign-out").status_code == 303
+                for client in (guarded.client, other):
+                    answer = client.get("/v1/models", headers=copy)
+                    assert answer.status_code == 401
+                    assert "session has ended" in answer.json()["detail"]
+                assert another.get("/v1/models").status_code == 200
+                # Once more: no mistake.
+                again = guarded.client.post("/sign-out", headers={**BROWSER, **copy})
+                assert again.status_code == 303
+
+    def test_both_cookies_of_a_browser_end(self, guarded: Guarded) -> None:
+        with browser(guarded, guarded.key("read")) as mine, browser(guarded, ADMIN) as secure:
+            texts = [client.cookies["priorshift"] for client in (secure, mine)]
+        both = f"__Host-priorshift={texts[0]}; priorshift={texts[1]}"
+        answer = guarded.client.post("/sign-out", headers={**BROWSER, "Cookie": both})
+        gone = answer.headers.get_list("set-cookie")
+        assert [cookie.partition("=")[0] for cookie in gone] == ["__Host-priorshift", "priorshift"]
+        assert ["Secure" in cookie for cookie in gone] == [True, False]
+        for text in texts:
+            copy = {"Cookie": f"priorshift={text}"}
+            assert guarded.client.get("/v1/models", headers=copy).status_code == 401
+
+    def test_what_is_no_session_leaves_nothing_behind(self, guarded: Guarded) -> None:
+        genuine = sessions.signed(SECRET.encode(), "holder", 1).text
+        forged = sessions.signed(b"another secret", "holder", 2**40).text
+        for text in (genuine, forged, "nonsense", "9.a.b.c"):
+            cookie = {"Cookie": f"priorshift={text}"}
+            answer = guarded.client.post("/sign-out", headers={**BROWSER, **cookie})
+            assert answer.status_code == 303
+        with guarded.store.engine.connect() as connection:
+            assert connection.exec_driver_sql("SELECT * FROM ended_sessions").all() == []
+
     def test_of_no_use_without_keys(self, store: Store) -> None:
         url = store.engine.url.render_as_string(hide_password=False)
         gate = access.Gate(store, Settings(database_url=url))
-        assert gate.caller(sessions.Session("1.a.b")) is access.ANYONE
+        assert gate.caller(sessions.Session("1.a.b")) is ANYONE
 
 
 class TestSignature:
@@ -217,21 +261,28 @@ class TestSignature:
 
     def test_only_as_it_was_signed_and_until_it_ends(self) -> None:
         session = sessions.signed(self.SECRET, "holder", 1000)
-        assert sessions.holder_of(self.SECRET, session, 999.9) == "holder"
-        assert sessions.holder_of(self.SECRET, session, 1000.0) is None
-        assert sessions.holder_of(b"another secret", session, 1.0) is None
-        assert "holder" in session.text
+        note = sessions.read(self.SECRET, session, 999.9)
+        assert note is not None
+        assert (note.holder, note.ends) == ("holder", 1000)
+        assert sessions.read(self.SECRET, session, 1000.0) is None
+        assert sessions.read(b"another secret", session, 1.0) is None
 
-    @pytest.mark.parametrize("place", range(0, 76, 5))
+    def test_each_is_another(self) -> None:
+        """Else to end one would end all that began in the same second."""
+        found = {sessions.signed(self.SECRET, "holder", 1000) for _ in range(10)}
+        notes = [sessions.read(self.SECRET, session, 1.0) for session in found]
+        assert len({note.id for note in notes if note is not None}) == 10
+
+    @pytest.mark.parametrize("place", range(0, 109, 5))
     def test_one_other_character_anywhere(self, place: int) -> None:
         text = sessions.signed(self.SECRET, "holder", 1000).text
         other = "0" if text[place] != "0" else "1"
         altered = text[:place] + other + text[place + 1 :]
-        assert sessions.holder_of(self.SECRET, sessions.Session(altered), 1.0) is None
+        assert sessions.read(self.SECRET, sessions.Session(altered), 1.0) is None
 
     @pytest.mark.parametrize("text", ["", ".", "..", "1.holder.", "1" * 9999, "\xff.a.b", "1.a.b"])
     def test_what_is_no_session(self, text: str) -> None:
-        assert sessions.holder_of(self.SECRET, sessions.Session(text), 0.0) is None
+        assert sessions.read(self.SECRET, sessions.Session(text), 0.0) is None
 
 
 def test_the_models_of_a_stored_key_are_those_of_its_session(guarded: Guarded) -> None:
