@@ -31,6 +31,7 @@ from app.api.responses.estimates import EstimateOut, EstimatePage, GroupOut, Gro
 from app.api.trail import CallerDep, seen
 from app.api.wire.frame import Frame
 from app.core.prevalence.arrays import Floats
+from app.engines.engine import MOST_GROUPS
 from app.estimation import (
     Estimate,
     IntervalOptions,
@@ -47,6 +48,7 @@ from models_store.store import UnitOfWork
 
 router = APIRouter(tags=["estimates"])
 VERSION = "/v1/models/{name}/versions/{version}"
+GROUPED = f"Column of groups, in a table of rows; {MOST_GROUPS:,} groups at most"
 
 
 @router.post(
@@ -69,9 +71,7 @@ def create_estimate(
     nulls: NullsDep,
     learners: LearnersDep,
     keep: bool = True,
-    group_by: Annotated[
-        str | None, Query(max_length=63, description="Column of groups, in a table of rows")
-    ] = None,
+    group_by: Annotated[str | None, Query(max_length=63, description=GROUPED)] = None,
 ) -> Response:
     """Estimate the class shares of the population that a batch comes from.
 

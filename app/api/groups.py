@@ -12,9 +12,8 @@ from app.api.wire.frame import Frame
 from app.core.errors import Fault, InvalidInput
 from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.multiple import holm
+from app.engines.engine import MOST_GROUPS, too_many
 from app.estimation import Estimate
-
-MOST_GROUPS = 1000
 
 
 @dataclass(frozen=True)
@@ -50,12 +49,13 @@ def parts(given: EstimateIn, frame: Frame | None, column: str) -> Iterator[Group
     grouped = frame.text(column, at)
     assert grouped.codes is not None
     if (grouped.codes < 0).any():
-        row = int(np.argmax(grouped.codes < 0))
-        raise InvalidInput.at(f"/{column}/{row}", "is missing; every row needs a group", row)
+        missing = np.flatnonzero(grouped.codes < 0)
+        row = int(missing[0])
+        fault = Fault(f"/{column}/{row}", "is missing; every row needs a group", row)
+        raise InvalidInput([fault], len(missing))
     used, first = np.unique(grouped.codes, return_index=True)
     if len(used) > MOST_GROUPS:
-        message = f"column {column[:60]} has {len(used)} groups, at most {MOST_GROUPS} are allowed"
-        raise InvalidInput.at(at, message)
+        raise InvalidInput.at(at, f"column {column[:60]} {too_many(MOST_GROUPS)}")
     for code in used[np.argsort(first)]:
         name = grouped.levels[code]
         checked(dict[SegmentKey, SegmentValue], {column: name}, at)

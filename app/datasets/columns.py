@@ -22,9 +22,10 @@ from app.core.prevalence.arrays import (
     refused_rows,
     row_fault,
 )
+from app.datasets import filters
 from app.datasets.arrow import pyarrow
+from app.engines.engine import MOST_GROUPS, too_many
 
-MOST_GROUPS = 1000
 LONGEST_GROUP = 256
 DENSE = 1 << 20
 """Up to so many combinations of codes are counted in a table rather than sorted."""
@@ -32,22 +33,34 @@ NOT_UTF8 = -2
 
 
 class Wrong:
-    """Rows of ``size`` with something wrong: which, and the first words for each of the first."""
+    """Rows of ``size`` with something wrong: which, and words for the first of each kind."""
 
     def __init__(self, size: int) -> None:
         self.size = size
         self._rows: Mask | None = None
         self._messages: dict[int, str] = {}
 
-    def add(self, rows: Codes, message: Callable[[int], str]) -> None:
-        """Some more; a row keeps its first message."""
+    def add(
+        self, rows: Codes, message: Callable[[int], str], kinds: AnyFloats | Codes | None = None
+    ) -> None:
+        """Some more, in order; a row has the words of what was wrong with it first.
+
+        ``kinds``: of each, a number; the first of a kind is told, and how many more there are.
+        Without it all are of one.
+        """
         if not len(rows):
             return
         if self._rows is None:
             self._rows = np.zeros(self.size, np.bool_)
-        for row in rows[: Faults.SHOWN].tolist():
-            self._messages.setdefault(row, message(row))
+        fresh = ~self._rows[rows]
+        rows = rows[fresh]
         self._rows[rows] = True
+        kinds = np.zeros(len(rows)) if kinds is None else kinds[fresh]
+        _, first, counts = np.unique(kinds, return_index=True, return_counts=True)
+        for k in np.argsort(first)[: Faults.SHOWN].tolist():
+            row, others = int(rows[first[k]]), int(counts[k]) - 1
+            more = f"; and {others:,} more like it, at least" if others else ""
+            self._messages[row] = message(row) + more
 
     @property
     def count(self) -> int:
@@ -124,13 +137,23 @@ def checked(matrix: AnyFloats, wrong: Wrong) -> Kept:
         except InvalidInput:
             pass
     refused = refused_rows(values)
-    wrong.add(refused, lambda row: row_fault(values[row], row, "").message)
+    kinds = _kinds(values[refused])
+    wrong.add(refused, lambda row: row_fault(values[row], row, "").message, kinds)
     kept = wrong.right()
     assert kept is not None
     if not len(kept):
         return Kept(matrix[:0], kept, 0)
     rows = probability_rows(values[kept], "", owned=True)
     return Kept(rows.values, kept, rows.renormalised)
+
+
+def _kinds(rows: Floats) -> Floats:
+    """One number for all rows of which ``row_fault`` says the same."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        found: Floats = np.round(rows.sum(axis=1, dtype=np.float64), 6)
+    found[(rows < 0).any(axis=1)] = -1.0
+    found[~np.isfinite(rows).all(axis=1)] = -2.0
+    return found
 
 
 def labels(column: Any, classes: Sequence[str], wrong: Wrong) -> Codes:
@@ -147,7 +170,8 @@ def labels(column: Any, classes: Sequence[str], wrong: Wrong) -> Codes:
         shown = "null" if code < 0 else repr(coded.levels[code][:60])
         return f"{shown} is not a label of the model"
 
-    wrong.add(np.flatnonzero(found < 0), message)
+    unknown = np.flatnonzero(found < 0)
+    wrong.add(unknown, message, coded.codes[unknown])
     return found
 
 
@@ -160,21 +184,27 @@ class Coded:
 
 
 def group_column(column: Any, name: str, wrong: Wrong, at: str) -> Coded:
-    """A column to group by; missing values are told, too many or long ones an ``InvalidInput``."""
+    """A column to group by; missing values are told, too many or long ones an ``InvalidInput``.
+
+    Rows without a value are no group: a share of what is not known to be anything is of no use, and
+    a name for them could be another group's.
+    """
     coded = _coded(column)
     if len(coded.levels) > MOST_GROUPS:
-        message = f"column {name[:60]} has more than {MOST_GROUPS} groups"
-        raise InvalidInput.at(at, message)
+        raise InvalidInput.at(at, f"column {name[:60]} {too_many(MOST_GROUPS)}")
     if any(len(level) > LONGEST_GROUP for level in coded.levels):
         message = f"column {name[:60]} holds groups of more than {LONGEST_GROUP} characters"
         raise InvalidInput.at(at, message)
 
     def message_(row: int) -> str:
         empty = coded.codes[row] == -1
-        what = "is missing; every row needs a group" if empty else "holds text that is not UTF-8"
-        return f"column {name[:60]} {what}"
+        if not empty:
+            return f"column {name[:60]} holds text that is not UTF-8"
+        advice = f"leave such rows out by the filter: {filters.quoted(name)} is not null"
+        return f"column {name[:60]} is missing; every row needs a group; {advice}"
 
-    wrong.add(np.flatnonzero(coded.codes < 0), message_)
+    none = np.flatnonzero(coded.codes < 0)
+    wrong.add(none, message_, coded.codes[none])
     return coded
 
 
@@ -186,7 +216,7 @@ def crossed(columns: Sequence[Coded], at: str) -> tuple[Codes, tuple[tuple[str, 
         codes = codes * size + column.codes
     used, codes = _dense(codes, int(np.prod(sizes, dtype=np.float64)))
     if len(used) > MOST_GROUPS:
-        raise InvalidInput.at(at, f"makes more than {MOST_GROUPS} groups")
+        raise InvalidInput.at(at, too_many(MOST_GROUPS))
     places = np.unravel_index(used, sizes)
     named = [
         [column.levels[k] for k in place.tolist()]

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from app.core import budget
-from app.core.errors import Faults, InvalidInput
+from app.core.errors import Fault, Faults, InvalidInput
 from app.datasets import columns, filters
 from app.datasets.arrow import pyarrow
 from app.datasets.listing import Listing
@@ -122,16 +122,14 @@ def _waited(future: Any) -> Looked:
 
 def _resolved(looked: Sequence[Looked], wanted: Wanted) -> Resolved:
     looked = _same_keys(looked, wanted)
-    faults = Faults()
+    wrong = [file for file in looked if file.problem is not None]
+    if wrong and (wanted.on_error == "fail" or len(wrong) == len(looked)):
+        raise InvalidInput(_told(wrong, wanted.at), len(wrong))
     skipped = Counts()
-    for file in looked:
-        if file.problem is not None:
-            message = f"{file.file.path}: {file.problem}"
-            faults.add(f"{wanted.at}{file.place}", message)
-            lost = file.rows or 0
-            skipped = skipped.and_(Counts(skipped_rows=lost, skipped_files=1, messages=(message,)))
-    if wanted.on_error == "fail" or skipped.skipped_files == len(looked):
-        faults.raise_if_any()
+    for file in wrong:
+        message = f"{file.file.path}: {file.problem}"
+        lost = Counts(skipped_rows=file.rows or 0, skipped_files=1, messages=(message,))
+        skipped = skipped.and_(lost)
     good = [file for file in looked if file.problem is None]
     partitions = tuple(part for file in good for part in file.partitions)
     counts = [file.rows for file in good if file.rows is not None]
@@ -143,6 +141,18 @@ def _resolved(looked: Sequence[Looked], wanted: Wanted) -> Resolved:
         skipped,
         _digest(partitions, wanted),
     )
+
+
+def _told(wrong: Sequence[Looked], at: str) -> list[Fault]:
+    """What is wrong with files, each thing once: the first file, and how many more have it."""
+    kinds: dict[tuple[str, str], list[Looked]] = {}
+    for file in wrong:
+        kinds.setdefault((file.place, str(file.problem)), []).append(file)
+    faults = []
+    for (place, problem), files in list(kinds.items())[: Faults.SHOWN]:
+        more = f"; and {len(files) - 1:,} more files like it" if len(files) > 1 else ""
+        faults.append(Fault(f"{at}{place}", f"{files[0].file.path}: {problem}{more}"))
+    return faults
 
 
 def _same_keys(looked: Sequence[Looked], wanted: Wanted) -> list[Looked]:

@@ -35,10 +35,19 @@ TOKEN = re.compile(
     )""",
     re.VERBOSE | re.ASCII | re.DOTALL,
 )
+WORD = re.compile(r"[^\W\d]\w*", re.ASCII)
 KEYWORDS = {"and", "or", "not", "in", "is", "null", "true", "false"}
 SAME = {"<>": "!="}
 TRUTH = {"true": True, "false": False}
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
+
+
+def quoted(column: str) -> str:
+    """A column's name as a filter takes it."""
+    if WORD.fullmatch(column) and column.lower() not in KEYWORDS:
+        return column
+    doubled = column.replace('"', '""')
+    return f'"{doubled}"'
 
 
 @dataclass(frozen=True)

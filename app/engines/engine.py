@@ -15,6 +15,15 @@ from typing import Protocol, Self, TypeVar
 from app.core.errors import PriorshiftError
 from app.engines.partitions import Partition
 
+MOST_GROUPS = 1000
+"""That are estimated at a time: the answer names all of them."""
+
+
+def too_many(most: int) -> str:
+    """What to say of more groups than that."""
+    advice = "group by fewer columns, or coarser values"
+    return f"makes more than {most:,} groups, the most that are estimated at a time; {advice}"
+
 
 class EngineError(PriorshiftError):
     """Root of what can go wrong between the rows and their sums."""
@@ -43,7 +52,7 @@ class TooManyGroups(EngineError):
 
     def __init__(self, most: int) -> None:
         self.most = most
-        super().__init__(f"there are more than {most} groups; group by fewer columns, or coarser")
+        super().__init__(f"group_by {too_many(most)}")
 
     def __reduce__(self) -> "tuple[type[TooManyGroups], tuple[int]]":
         """It may come from another process."""

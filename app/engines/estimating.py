@@ -7,7 +7,7 @@ import numpy as np
 
 from app.core.errors import InvalidInput
 from app.core.prevalence.source import SourceModel
-from app.engines.engine import Engine, EngineError, Watch
+from app.engines.engine import MOST_GROUPS, Engine, EngineError, Watch
 from app.engines.partitions import Partition
 from app.engines.passes import Pass, Source, survey
 from app.engines.state import State, digest
@@ -17,7 +17,6 @@ from app.engines.work import Task, work
 from app.estimation import Estimate, Method, Request, SourceRows, SummedBatch, estimated
 from app.estimation.choice import choose
 
-MOST_GROUPS = 1000
 AVERAGES: frozenset[Method] = frozenset({"pcc", "pacc-qp"})
 LIKELIHOOD: frozenset[Method] = frozenset({"mle"})
 

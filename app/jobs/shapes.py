@@ -23,12 +23,17 @@ from app.api.responses.parts import Out, WarningOut
 from app.core.prevalence.calibration import Method
 from app.datasets.dataset import MOST_GROUP_COLUMNS
 from app.datasets.paths import LONGEST as LONGEST_PATH
+from app.engines.engine import MOST_GROUPS
 
 OF_KIND = {
     "estimate": {"group_by", "method", "interval", "shift", "observed_at", "segment"},
     "register": {"calibration", "metadata"},
     "adjust": {"method", "target_priors", "output"},
 }
+GROUPED = (
+    f"Columns; an estimate for each combination of their values, of {MOST_GROUPS:,} at most. A row "
+    "without a value is wrong, as is a partition of no value (Hive's default): see on_error"
+)
 ALWAYS = {"kind", "model", "version", "alias", "dataset"}
 
 
@@ -37,7 +42,7 @@ class JobIn(In):
 
     ``estimate``: one estimate, or one for each group of ``group_by``. ``register``: the labelled
     rows become a version. ``adjust``: rows to ``target_priors`` or to their own estimate, into the
-    folder ``output``.
+    folder ``output``, which no other job has used, and none that holds it or lies in it.
     """
 
     kind: Literal["estimate", "register", "adjust"]
@@ -45,7 +50,9 @@ class JobIn(In):
     version: Annotated[int | None, Field(ge=1, le=999_999_999)] = None
     alias: Name | None = None
     dataset: DatasetIn
-    group_by: Annotated[list[ColumnName], at_most(MOST_GROUP_COLUMNS)] = Field(default_factory=list)
+    group_by: Annotated[
+        list[ColumnName], at_most(MOST_GROUP_COLUMNS), Field(description=GROUPED)
+    ] = Field(default_factory=list)
     method: Annotated[Text, Field(max_length=40)] = "auto"
     interval: IntervalIn = IntervalIn()
     shift: ShiftIn = ShiftIn()

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from app.engines.engine import MOST_GROUPS
 from tests.api.sources import CLASSES, scores
 from tests.jobs.places import Place, fill, placed, write
 
@@ -146,6 +147,53 @@ def test_the_same_key_is_one_job(place: Place) -> None:
     first, second = (place.client.post("/v1/jobs", json=body, headers=headers) for _ in range(2))
     assert first.json()["id"] == second.json()["id"]
     assert len(place.client.get("/v1/jobs").json()["items"]) == 1
+
+
+def test_rows_without_a_group_are_one_fault(place: Place) -> None:
+    rng = np.random.default_rng(0)
+    for country in ("BE", "__HIVE_DEFAULT_PARTITION__"):
+        path = place.data / "hive" / f"country={country}" / "a.parquet"
+        write(path, scores(rng, 300, 0.3)[1])
+    given: dict[str, Any] = {"kind": "estimate", "group_by": ["country"], "method": "acc-qp"}
+    failed = place.done(place.job(**given, dataset={"path": "hive/"})["id"])
+    assert failed["state"] == "failed"
+    (error,) = failed["errors"]
+    assert "every row needs a group" in error["message"]
+    assert "and 299 more like it" in error["message"]
+    for more in ({"filter": "country is not null"}, {"on_error": "skip"}):
+        job = place.done(place.job(**given, dataset={"path": "hive/", **more})["id"])
+        assert [item["group"] for item in job["estimates"]] == [{"country": "BE"}]
+        assert job["skipped_rows"] == (300 if "on_error" in more else 0)
+
+
+def test_more_groups_than_are_estimated_are_refused(lasting: Place) -> None:
+    """Refused wherever it comes out: in a file, in several, and of two columns together."""
+    rows = np.full((MOST_GROUPS + 1, 2), 0.5)
+    name = [f"g{k}" for k in range(len(rows))]
+    some = [f"h{k % 40}" for k in range(len(rows))]
+    other = [f"i{k // 40}" for k in range(len(rows))]
+    write(lasting.data / "one" / "a.parquet", rows, name=name, some=some, other=other)
+    write(lasting.data / "two" / "a.parquet", rows[:600], name=name[:600])
+    write(lasting.data / "two" / "b.parquet", rows[600:], name=name[600:])
+    given: dict[str, Any] = {"kind": "estimate", "method": "cc"}
+    for path, group_by in (("one/", ["name"]), ("two/", ["name"]), ("one/", ["some", "other"])):
+        asked = {**given, "dataset": {"path": path}, "group_by": group_by}
+        failed = lasting.done(lasting.job(**asked)["id"])
+        assert failed["state"] == "failed", path
+        (error,) = failed["errors"]
+        assert "makes more than 1,000 groups" in error["message"]
+
+
+def test_the_description_says_how_many_groups_there_may_be(lasting: Place) -> None:
+    described = lasting.client.get("/openapi.json").json()
+    job = described["components"]["schemas"]["JobIn"]["properties"]["group_by"]
+    assert f"{MOST_GROUPS:,}" in job["description"]
+    parameters = described["paths"]["/v1/models/{name}/versions/{version}/estimates"]["post"]
+    (group_by,) = (p for p in parameters["parameters"] if p["name"] == "group_by")
+    assert f"{MOST_GROUPS:,}" in group_by["description"]
+    root = Path(__file__).parents[2]
+    for page in ("README.md", "docs/scaling.md", "docs/clients.md"):
+        assert f"{MOST_GROUPS:,}" in (root / page).read_text()
 
 
 HOSTILE = [

@@ -15,8 +15,9 @@ class Dataset:
     ``path``: a file, a folder or a pattern, ``scores/2026-01/*.parquet``. ``columns``: by class,
     where a column is not called as its class. ``label``: the column of true classes. ``filter``:
     ``country = 'BE' and amount > 10``. ``group_by``: columns; each of their values has an estimate
-    of its own. ``keys``: columns to pass through beside adjusted posteriors. ``on_error``: wrong
-    rows and files end the job ("fail"), or are left out and counted ("skip").
+    of its own, 1,000 at most; rows without a value are wrong. ``keys``: columns to pass through
+    beside adjusted posteriors. ``on_error``: wrong rows and files end the job ("fail"), or are left
+    out and counted ("skip").
     """
 
     path: str
