@@ -171,6 +171,7 @@ def create_key(
 ) -> None:
     """Make a key and print it, alone, once."""
     from app import access
+    from app.core.names import named
     from app.settings import Settings
 
     wrong = sorted(set(scope) - set(access.SCOPES))
@@ -179,6 +180,7 @@ def create_key(
     if root and all_roots:
         raise ValueError("give --root or --all-roots, one of the two")
     roots = root or (None if all_roots or not model else [])
+    name = named(name)
     expires_at = None if days is None else datetime.now(UTC) + timedelta(days=days)
     settings = Settings()
     with opened(settings) as store:

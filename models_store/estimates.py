@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from app.core.names import spellings
 from models_store.errors import NotFound
 from models_store.paging import newest
 from models_store.records import EstimateRecord, Page
@@ -107,7 +108,7 @@ def _conditions(which: Filter) -> list[sa.ColumnElement[bool]]:
         labelled = sa.exists().where(
             estimate_segments.c.estimate_id == estimates.c.id,
             estimate_segments.c.key == key,
-            estimate_segments.c.value == value,
+            estimate_segments.c.value.in_(spellings(value)),
         )
         conditions.append(labelled)
     return conditions

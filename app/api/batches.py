@@ -27,6 +27,7 @@ from app.api.requests import (
 from app.api.responses.batches import BiasAdjustmentOut, PosteriorsOut, RegionTestOut, ShiftTestOut
 from app.api.wire import arrow, json, npy
 from app.api.wire.pieces import Piece, Pieces
+from app.core import sheets
 from app.core.errors import InvalidInput
 from app.core.prevalence.arrays import Codes, Floats
 from app.core.warnings import Warning
@@ -44,6 +45,7 @@ from app.estimation import Request as Asked
 router = APIRouter(prefix="/v1/models/{name}/versions/{version}", tags=["batches"])
 BATCH_PROBLEMS = problems(400, 404, 406, 409, 413, 415, 422, 503)
 LONGEST_HEADER = 4000
+ESCAPED = "names that a spreadsheet would take for formulas begin with an apostrophe"
 
 
 @router.post(
@@ -91,6 +93,7 @@ def create_posteriors(
     rows = adjust_batch(source, batch, target, asked, nulls.of(record), costs)
     warnings = (*said, *rows.warnings)
     if media_type != json.MEDIA_TYPE:
+        warnings = (*warnings, *_of_cells(media_type, source.classes))
         headers = _headers(warnings, rows, source.classes)
         return Pieces(_encoded(media_type, rows, source.classes), 200, headers, media_type)
     bare_counts = isinstance(batch, OutputBatch) and batch.codes is None
@@ -234,6 +237,11 @@ def _encoded(media_type: str, rows: AdjustedRows, names: tuple[str, ...]) -> lis
     if media_type == npy.MEDIA_TYPE:
         return npy.encode(rows.posteriors)
     return arrow.encode(arrow.ALIASES.get(media_type, media_type), names, rows.posteriors)
+
+
+def _of_cells(media_type: str, names: tuple[str, ...]) -> tuple[Warning, ...]:
+    changed = [name for name in names if sheets.cell(name) != name]
+    return (Warning("escaped-names", ESCAPED),) if media_type == arrow.CSV and changed else ()
 
 
 def _named(names: tuple[str, ...], codes: Codes | None) -> list[str] | None:

@@ -5,13 +5,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from app.api.requests import ClassName, In, Text, at_most
+from app.api.requests import In, Named, Text, at_most
 from app.datasets.dataset import Asked
 from app.datasets.filters import LONGEST as LONGEST_FILTER
 from app.datasets.paths import LONGEST as LONGEST_PATH
 
 MOST_KEYS = 20
-ColumnName = Annotated[Text, Field(min_length=1, max_length=200)]
+ColumnName = Annotated[Named, Field(min_length=1, max_length=200)]
 
 
 class DatasetIn(In):
@@ -24,7 +24,7 @@ class DatasetIn(In):
     """
 
     path: Annotated[str, Field(min_length=1, max_length=LONGEST_PATH)]
-    columns: Annotated[dict[ClassName, ColumnName] | None, at_most(1000)] = None
+    columns: Annotated[dict[Text, ColumnName] | None, at_most(1000)] = None
     label: ColumnName | None = None
     filter: Annotated[str | None, Field(min_length=1, max_length=LONGEST_FILTER)] = None
     keys: Annotated[list[ColumnName], at_most(MOST_KEYS)] = Field(default_factory=list)

@@ -26,7 +26,7 @@ from app.api.nulls import NullsDep
 from app.api.once import Once, OnceDep
 from app.api.openapi import takes_batch
 from app.api.payload import Body, Sent, only, refuse_unknown
-from app.api.requests import NAME, EstimateIn, SegmentKey, SegmentValue, Timestamp
+from app.api.requests import NAME, EstimateIn, KeptSegment, SegmentKey, Timestamp
 from app.api.responses.estimates import EstimateOut, EstimatePage, GroupOut, GroupsOut
 from app.api.trail import CallerDep, seen
 from app.api.wire.frame import Frame
@@ -186,7 +186,7 @@ def list_estimates(
         version=version,
         since=checked(Timestamp, since, "/query/since"),
         until=checked(Timestamp, until, "/query/until"),
-        segment=checked(dict[SegmentKey, SegmentValue], segment, "/query/segment"),
+        segment=checked(dict[SegmentKey, KeptSegment], segment, "/query/segment"),
         models=caller.models,
     )
     with store.read() as unit:

@@ -56,10 +56,13 @@ def parts(given: EstimateIn, frame: Frame | None, column: str) -> Iterator[Group
     used, first = np.unique(grouped.codes, return_index=True)
     if len(used) > MOST_GROUPS:
         raise InvalidInput.at(at, f"column {column[:60]} {too_many(MOST_GROUPS)}")
-    for code in used[np.argsort(first)]:
-        name = grouped.levels[code]
-        checked(dict[SegmentKey, SegmentValue], {column: name}, at)
-        rows = np.flatnonzero(grouped.codes == code)
+    spelled: dict[str, list[int]] = {}
+    for code in used[np.argsort(first)].tolist():
+        segment = {column: grouped.levels[code]}
+        (name,) = checked(dict[SegmentKey, SegmentValue], segment, at).values()
+        spelled.setdefault(name, []).append(code)
+    for name, codes in spelled.items():
+        rows = np.flatnonzero(np.isin(grouped.codes, codes))
         yield Group(name, rows, frame.part(rows))
 
 

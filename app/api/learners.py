@@ -2,6 +2,7 @@
 
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
@@ -17,8 +18,10 @@ from app.api.wire.table import table
 from app.core import budget
 from app.core.errors import InvalidInput, MethodUnavailable
 from app.core.learners import columns as features
+from app.core.learners.columns import Level
 from app.core.learners.recipe import Recipe
 from app.core.learners.trained import Trained, Training, size
+from app.core.names import composed
 from app.core.prevalence.arrays import Floats, probability_rows
 from app.core.prevalence.cde import CdeResult
 from app.core.prevalence.source import Source, ValidationSet
@@ -141,6 +144,13 @@ class Learners:
                 self._kept.popitem(last=False)
 
 
+def _places(levels: Sequence[Level]) -> dict[Level, int]:
+    """Positions, of each level as it was kept and in normal form C."""
+    kept: dict[Level, int] = {level: code for code, level in enumerate(levels)}
+    texts = {level: code for level, code in kept.items() if isinstance(level, str)}
+    return {**{composed(text): code for text, code in texts.items()}, **kept}
+
+
 @dataclass(frozen=True)
 class Scoring:
     """A version with features at hand."""
@@ -167,7 +177,7 @@ class Scoring:
         for j, place in enumerate(places):
             sent[place] = known.names[j]
             if j in known.levels:
-                levels[place] = {level: code for code, level in enumerate(known.levels[j])}
+                levels[place] = _places(known.levels[j])
         gaps = self.record.training["missing"] == "impute"
         rows = table(values, sent, levels, False, gaps, "/features")
         rows = rows if order is None else np.ascontiguousarray(rows[:, order])

@@ -23,6 +23,7 @@ from app.api.wire import json
 from app.api.wire.frame import Frame
 from app.api.wire.table import unique
 from app.core.errors import Fault, Faults, InvalidInput, pointer
+from app.core.names import Spellings, visible
 from app.core.prevalence.arrays import Codes, Floats, probabilities, probability_rows
 from app.core.prevalence.confusion import ConfusionMatrix
 from app.core.prevalence.source import (
@@ -244,7 +245,7 @@ def _framed(given: BatchIn, model: SourceModel, scores: Scores, frame: Frame) ->
         return PosteriorBatch(rows.values, rows.renormalised)
     if scores.features and frame.has(scores.features):
         return scores.batch(frame.lists(scores.features), None)
-    missing = [name for name in model.classes if name not in frame.columns]
+    missing = [visible(name) for name in model.classes if frame.find(name) is None]
     message = (
         f"the table has no column for {', '.join(missing[:5])}; send a column of posteriors for "
         "each class, or name the column of predicted labels: predictions=COLUMN"
@@ -330,12 +331,13 @@ def intercepts(given: BiasAdjustmentIn, names: tuple[str, ...]) -> tuple[Floats,
     values = given.intercepts
     if given.reference is None:
         return json.named_reals(values, names, "/intercepts"), None
-    if given.reference not in names:
+    reference = Spellings(names).find(given.reference)
+    if reference is None:
         raise InvalidInput.at("/reference", f"{json.shown(given.reference)} is not a class")
     if isinstance(values, dict):
-        values = {given.reference: 0, **values}
+        spelled = Spellings(names).respelled(list(values))
+        values = values if names[reference] in spelled else {given.reference: 0, **values}
     found = json.named_reals(values, names, "/intercepts")
-    reference = names.index(given.reference)
     if found[reference] != 0:
         message = "is the reference class: its intercept is zero"
         raise InvalidInput.at("/intercepts" + pointer(given.reference), message)

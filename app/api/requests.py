@@ -17,6 +17,7 @@ from pydantic import (
 
 from app.access import Scope
 from app.core.learners.recipe import Learner, Missing
+from app.core.names import named, worded
 from app.core.prevalence.calibration import Method
 from app.core.prevalence.matching.bandwidth import Criterion
 from app.core.prevalence.matching.version import FeatureMap
@@ -129,12 +130,18 @@ def _unique(value: list[Any] | None) -> list[Any] | None:
 
 
 Text = Annotated[str, AfterValidator(storable)]
+Words = Annotated[str, AfterValidator(worded)]
+"""Of a description, or a note."""
+Named = Annotated[str, AfterValidator(named)]
+"""A name that callers choose freely."""
 Name = Annotated[str, Field(pattern=NAME)]
-ClassName = Annotated[Text, Field(min_length=1, max_length=200)]
+ClassName = Annotated[Named, Field(min_length=1, max_length=200)]
 Names = list[ClassName]
 Timestamp = Annotated[AwareDatetime, BeforeValidator(_timestamp), AfterValidator(_within_years)]
 SegmentKey = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
-SegmentValue = Annotated[Text, Field(max_length=256)]
+SegmentValue = Annotated[Named, Field(max_length=256)]
+KeptSegment = Annotated[Text, Field(max_length=256)]
+"""One that is looked for: what was kept before there were rules for names is found too."""
 Metadata = Annotated[dict[str, Any], AfterValidator(_small_json)]
 
 
@@ -214,7 +221,7 @@ class ModelIn(In):
     name: Name
     kind: Literal["classifier"] = "classifier"
     classes: Annotated[Names, Field(min_length=1), at_most(MOST_NAMES)]
-    description: Annotated[Text, Field(max_length=2000)] = ""
+    description: Annotated[Words, Field(max_length=2000)] = ""
     source: SourceIn | None = None
 
 
@@ -224,14 +231,14 @@ class OtherModelIn(In):
     name: Name
     kind: Literal["versatile-tree", "regression-mixture"]
     classes: Annotated[Names | None, Field(min_length=1), at_most(MOST_NAMES)] = None
-    description: Annotated[Text, Field(max_length=2000)] = ""
+    description: Annotated[Words, Field(max_length=2000)] = ""
     source: dict[str, Any] | None = None
 
 
 class ModelPatch(In):
     """What can be changed of a model."""
 
-    description: Annotated[Text, Field(max_length=2000)]
+    description: Annotated[Words, Field(max_length=2000)]
 
 
 class VersionIn(In):
@@ -255,7 +262,7 @@ class KeyIn(In):
     Not with the scope admin, which makes keys for any model. No key outlives the one that makes it.
     """
 
-    name: Annotated[Text, Field(min_length=1, max_length=200)]
+    name: Annotated[Named, Field(min_length=1, max_length=200)]
     scopes: Annotated[list[Scope], Field(min_length=1), AfterValidator(_unique), at_most(4)]
     models: Annotated[
         list[Name] | None, Field(min_length=1), AfterValidator(_unique), at_most(1000)
@@ -285,7 +292,7 @@ class WebhookIn(In):
     events: Events
     models: Watched = None
     monitors: WatchedBy = None
-    description: Annotated[Text, Field(max_length=2000)] = ""
+    description: Annotated[Words, Field(max_length=2000)] = ""
 
 
 class WebhookPatch(In):
@@ -295,7 +302,7 @@ class WebhookPatch(In):
     events: Events = Field(default_factory=list)
     models: Watched = None
     monitors: WatchedBy = None
-    description: Annotated[Text, Field(max_length=2000)] = ""
+    description: Annotated[Words, Field(max_length=2000)] = ""
     disabled: bool = False
 
 

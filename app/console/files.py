@@ -7,6 +7,8 @@ from typing import Any
 from app.api.problems import ApiError
 from app.api.wire import arrow, npy
 from app.api.wire.frame import Frame
+from app.core.names import composed
+from app.core.sheets import plain
 
 KINDS = {
     ".csv": arrow.CSV,
@@ -59,8 +61,9 @@ def frame(path: Path) -> Frame:
 
 def classes(table: Frame, label: str) -> tuple[str, ...]:
     """The columns that are named after labels, in the file's order."""
-    labels = set(table.text(label, label).levels)
-    found = tuple(name for name in table.columns if name in labels)
+    labels = set(map(composed, table.text(label, label).levels))
+    columns = map(composed, map(plain, table.columns) if table.cells else table.columns)
+    found = tuple(name for name in columns if name in labels)
     missing = sorted(labels - set(found))
     if missing:
         raise ValueError(f"column {label} has {missing[0]!r}, but there is no column of that name")
@@ -69,7 +72,7 @@ def classes(table: Frame, label: str) -> tuple[str, ...]:
 
 def validation(table: Frame, label: str, names: tuple[str, ...]) -> dict[str, Any]:
     """A validation set as the service takes it."""
-    missing = [name for name in names if name not in table.columns]
+    missing = [name for name in names if table.find(name) is None]
     if missing:
         raise ValueError(f"there is no column {missing[0]!r}, which is a class of the model")
     codes = table.labels(label, names, label)

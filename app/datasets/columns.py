@@ -12,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from app.core.errors import Faults, InvalidInput
+from app.core.names import Spellings, named
 from app.core.prevalence.arrays import (
     NARROW,
     AnyFloats,
@@ -159,8 +160,8 @@ def _kinds(rows: Floats) -> Floats:
 def labels(column: Any, classes: Sequence[str], wrong: Wrong) -> Codes:
     """A column of labels as positions of classes; others are told."""
     coded = _coded(column)
-    index = {name: k for k, name in enumerate(classes)}
-    place = np.array([index.get(level, -1) for level in coded.levels] + [-1, -1], np.intp)
+    places = map(Spellings(classes).find, coded.levels)
+    place = np.array([-1 if k is None else k for k in places] + [-1, -1], np.intp)
     found: Codes = place[coded.codes]
 
     def message(row: int) -> str:
@@ -195,6 +196,16 @@ def group_column(column: Any, name: str, wrong: Wrong, at: str) -> Coded:
     if any(len(level) > LONGEST_GROUP for level in coded.levels):
         message = f"column {name[:60]} holds groups of more than {LONGEST_GROUP} characters"
         raise InvalidInput.at(at, message)
+    levels: dict[str, int] = {}
+    faults: dict[int, str] = {}
+    places = [-1] * len(coded.levels)
+    for code, level in enumerate(coded.levels):
+        try:
+            places[code] = levels.setdefault(named(level), len(levels))
+        except ValueError as error:
+            faults[code] = f"column {name[:60]} {error}"
+    unseen = np.flatnonzero(np.isin(coded.codes, list(faults)))
+    wrong.add(unseen, lambda row: faults[int(coded.codes[row])], coded.codes[unseen])
 
     def message_(row: int) -> str:
         empty = coded.codes[row] == -1
@@ -205,7 +216,7 @@ def group_column(column: Any, name: str, wrong: Wrong, at: str) -> Coded:
 
     none = np.flatnonzero(coded.codes < 0)
     wrong.add(none, message_, coded.codes[none])
-    return coded
+    return Coded(tuple(levels), np.array([*places, NOT_UTF8, -1], np.intp)[coded.codes])
 
 
 def crossed(columns: Sequence[Coded], at: str) -> tuple[Codes, tuple[tuple[str, ...], ...]]:

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
+from app.core.sheets import Header
 from app.datasets.arrow import pyarrow
 from app.datasets.reading import (
     Batch,
@@ -44,7 +45,9 @@ def survey(opened: Opening, size: int, columns: Mapping[str, Use]) -> Survey:
     """Types as the first rows have them, numbers as float64; ``Unreadable``."""
     with readable(), opened() as file, _read(file, HEAD, {}, lambda row: "skip") as reader:
         found = {_utf8(name).decode(): kind for name, kind in named(reader.schema).items()}
-    types = {name: _type(kind, columns.get(name, "any")) for name, kind in found.items()}
+    header = Header(found, sheet=True)
+    uses = {header.find(name): use for name, use in columns.items()}
+    types = {name: _type(kind, uses.get(name, "any")) for name, kind in found.items()}
     return Survey(types, (Chunk(None, size),))
 
 

@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from app.core import budget
 from app.core.errors import Fault, Faults, InvalidInput
+from app.core.names import Spellings
 from app.datasets import columns, filters
 from app.datasets.arrow import pyarrow
 from app.datasets.listing import Listing
@@ -89,10 +90,15 @@ def _all_looked(plans: Sequence[Plan]) -> list[Looked]:
 
 def _wanted(asked: Asked, classes: Sequence[str], at: str) -> Wanted:
     faults = Faults()
-    mapping = dict(asked.columns or {})
-    for name in mapping:
-        if name not in classes:
+    known, mapping = Spellings(classes), dict[str, str]()
+    for name, column in (asked.columns or {}).items():
+        k = known.find(name)
+        if k is None:
             faults.add(f"{at}/columns", f"{name[:80]!r} is no class of the model")
+        elif classes[k] in mapping:
+            faults.add(f"{at}/columns", f"names {name[:80]!r} twice, in two normal forms")
+        else:
+            mapping[classes[k]] = column
     posteriors = tuple(mapping.get(name, name) for name in classes)
     once = [*posteriors, *([] if asked.label is None else [asked.label])]
     for place, names in (("columns", once), ("group_by", asked.group_by), ("keys", asked.keys)):

@@ -104,7 +104,10 @@ class Taken:
 
 @dataclass(frozen=True)
 class FilePartition:
-    """``chunks`` of a file, and the ``rows`` of each where known; ``types`` by column."""
+    """``chunks`` of a file, and the ``rows`` of each where known; ``types`` by column.
+
+    ``called``: what columns are called in this file, by the name by which they are wanted.
+    """
 
     root: Root
     file: File
@@ -115,6 +118,7 @@ class FilePartition:
     folders: tuple[FolderValue, ...]
     wanted: Wanted
     whole: bool
+    called: tuple[tuple[str, str], ...] = ()
 
     @property
     def name(self) -> str:
@@ -161,8 +165,11 @@ class FilePartition:
         return Conditions(types, of, f"{self.wanted.at}/filter")
 
     def _batches(self) -> Iterator[Batch | Broken]:
-        coded = [n for n, kind in self.types if n in self.wanted.coded and columns.textual(kind)]
-        selection = Selection(self.chunks, self.rows, dict(self.types), tuple(coded))
+        own = dict(self.called)
+        types = {own.get(name, name): kind for name, kind in self.types}
+        wanted = {own.get(name, name) for name in self.wanted.coded}
+        coded = [name for name, kind in types.items() if name in wanted and columns.textual(kind)]
+        selection = Selection(self.chunks, self.rows, types, tuple(coded))
         try:
             yield from READERS[self.format].batches(self.opened, selection, self.root.remote)
         except Unreadable as error:
@@ -171,7 +178,7 @@ class FilePartition:
             yield Broken(str(error), rows=lost)
 
     def _taken(self, batch: Batch) -> Taken | None:
-        rows = self._with_folders(batch.rows)
+        rows = self._as_wanted(batch.rows)
         chosen = self._chosen(rows)
         if chosen is not None:
             rows = rows.take(pyarrow().array(chosen))
@@ -212,12 +219,14 @@ class FilePartition:
         )
         return Taken(piece, keys if some is None else keys.take(pyarrow().array(some)))
 
-    def _with_folders(self, rows: Any) -> Any:
+    def _as_wanted(self, rows: Any) -> Any:
+        """By the names by which columns are wanted, those that folders give too."""
         needed = [value for value in self.folders if value.name in self.wanted.needed]
-        if not needed:
+        own = dict(self.called)
+        if not needed and all(name == called for name, called in own.items()):
             return rows
         names = [name for name, _ in self.types]
-        arrays = [rows.column(name) for name in names]
+        arrays = [rows.column(own.get(name, name)) for name in names]
         arrays += [value.column(rows.num_rows) for value in needed]
         names += [value.name for value in needed]
         return pyarrow().RecordBatch.from_arrays(arrays, names=names)

@@ -6,6 +6,8 @@ from typing import Any
 from urllib.parse import unquote
 
 from app.core.errors import InvalidInput
+from app.core.names import composed
+from app.core.sheets import Header
 from app.datasets import columns
 from app.datasets.arrow import pyarrow
 from app.datasets.conditions import Conditions, possible
@@ -60,13 +62,18 @@ class Plan:
         )
         try:
             found = READERS[kind].survey(bare.opened, self.file.size, self.wanted.needed)
-            problem = self._problem(found.types)
+            header = Header(found.types, sheet=kind == "csv")
+            there = {n: header.find(n) for n in self.wanted.needed}
+            called = {n: own for n, own in there.items() if own is not None}
+            known = {**found.types, **{n: found.types[own] for n, own in called.items()}}
+            problem = self._problem(known)
             if problem is not None:
                 rows = _rows(found.chunks)
                 return Looked(self.file, rows=rows, problem=problem)
             here = {value.name for value in self.folders}
-            types = tuple((n, found.types[n]) for n in sorted(self.wanted.needed.keys() - here))
-            self._tested(replace(bare, types=types))
+            types = tuple((n, known[n]) for n in sorted(self.wanted.needed.keys() - here))
+            bare = replace(bare, types=types, called=tuple(called.items()))
+            self._tested(bare)
         except Unreadable as error:
             return Looked(self.file, rows=None, problem=f"cannot be read: {error}")
         except InvalidInput as error:
@@ -74,7 +81,6 @@ class Plan:
         parts = tuple(
             replace(
                 bare,
-                types=types,
                 chunks=chunks,
                 rows=tuple(found.chunks[k].rows for k in chunks),
                 whole=len(chunks) == len(found.chunks),
@@ -126,8 +132,9 @@ def folder_values(files: Iterable[File]) -> dict[File, tuple[FolderValue, ...]]:
             name, equals, value = segment.partition("=")
             if equals and name:
                 text = None if value == NO_VALUE else unquote(value)
-                values[unquote(name)] = text
-                texts.setdefault(unquote(name), set()).update([] if text is None else [text])
+                called = composed(unquote(name))
+                values[called] = text
+                texts.setdefault(called, set()).update([] if text is None else [text])
     whole = {name for name, values in texts.items() if values and all(map(_is_whole, values))}
     return {
         file: tuple(

@@ -1,5 +1,6 @@
 """Observations: rows that are counted into the windows of a monitor."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -21,6 +22,7 @@ from app.api.trail import CallerDep
 from app.api.wire import json
 from app.api.wire.frame import Column, Frame
 from app.core.errors import Faults, InvalidInput, pointer
+from app.core.names import Spellings
 from app.core.prevalence.arrays import Codes
 from app.core.prevalence.source import SourceModel
 from app.core.warnings import Warning
@@ -77,7 +79,9 @@ def create_observations(
     spec = Spec.of(record.content)
     version = store.version(record.model, spec.version)
     batch = parse.batch(given, version.source, learners.of(version), sent.frame)
-    rows = _rows(given, sent.frame, batch, spec)
+    with store.read() as unit:
+        known = unit.series.segments(record.id)
+    rows = _rows(given, sent.frame, batch, spec, known)
     takes = _takes(batch, version.source)
 
     def work(unit: UnitOfWork) -> tuple[int, Response]:
@@ -113,23 +117,26 @@ def _takes(batch: Batch, source: SourceModel) -> str:
     return f"outputs:{names:08x}"
 
 
-def _rows(given: ObservationsIn, frame: Frame | None, batch: Batch, spec: Spec) -> Rows:
+def _rows(
+    given: ObservationsIn, frame: Frame | None, batch: Batch, spec: Spec, known: Collection[str]
+) -> Rows:
     if isinstance(batch, FeatureBatch):
         message = "features that no classifier has scored cannot be watched; send posteriors"
         raise InvalidInput.at("/features", message)
     bare = isinstance(batch, OutputBatch) and batch.codes is None
     n = 1 if bare else batch.size
     times = _times(given.observed_at, frame, n)
-    names, codes = _segments(given.segment, frame, n, spec.segment_by)
+    names, codes = _segments(given.segment, frame, n, spec.segment_by, Spellings([*known]))
     return Rows(batch, times, names, codes)
 
 
 def _times(given: Any, frame: Frame | None, n: int) -> Times:
     at = "/observed_at"
-    if frame is not None and (given is None or given in frame.columns):
+    if frame is not None and (given is None or isinstance(given, str)):
         name = "observed_at" if given is None else given
-        if name in frame.columns:
-            return _bounded(_column_times(frame.columns[name], name), pointer(name))
+        column = frame.find(name)
+        if column is not None:
+            return _bounded(_column_times(column, name), pointer(name))
     if given is None:
         return np.full(n, micros(now()), np.int64)
     if not isinstance(given, list):
@@ -187,7 +194,7 @@ EARLIEST = -2_208_988_800_000_000
 
 
 def _segments(
-    given: dict[str, Any], frame: Frame | None, n: int, key: str | None
+    given: dict[str, Any], frame: Frame | None, n: int, key: str | None, known: Spellings
 ) -> tuple[tuple[str, ...], Codes]:
     if key is None:
         if given:
@@ -200,32 +207,41 @@ def _segments(
         raise InvalidInput.at("/segment" + pointer(unknown[0]), message)
     at = "/segment" + pointer(key)
     if key not in given:
-        if frame is None or key not in frame.columns:
+        if frame is None or frame.find(key) is None:
             raise InvalidInput.at(at, f"is missing; this monitor has segments by {key}")
         column = frame.text(key, at)
         assert column.codes is not None
-        return _used(column.levels, column.codes, pointer(key))
+        return _used(column.levels, column.codes, known, pointer(key))
     value = given[key]
     if not isinstance(value, list):
-        return (_segment(value, at),), np.zeros(n, np.intp)
+        return (_segment(value, known, at),), np.zeros(n, np.intp)
     if len(value) != n:
         raise InvalidInput.at(at, f"has {len(value)} entries for {n} rows")
     levels = tuple(dict.fromkeys(v for v in value if isinstance(v, str)))
-    return _used(levels, json.codes(value, levels, at), at)
+    return _used(levels, json.codes(value, levels, at), known, at)
 
 
-def _used(levels: tuple[str, ...], codes: Codes, at: str) -> tuple[tuple[str, ...], Codes]:
-    """The levels that occur, and where."""
+def _used(
+    levels: tuple[str, ...], codes: Codes, known: Spellings, at: str
+) -> tuple[tuple[str, ...], Codes]:
+    """The levels that occur, each once however it is spelled, and where."""
     if (codes < 0).any():
         row = int(np.argmax(codes < 0))
         raise InvalidInput.at(f"{at}/{row}", "is missing; every row needs a segment", row)
     used, place = np.unique(codes, return_inverse=True)
     if len(used) > MOST_SEGMENTS:
         raise InvalidInput.at(at, f"has {len(used)} segments, at most {MOST_SEGMENTS} are allowed")
-    return tuple(_segment(levels[code], at) for code in used), place.astype(np.intp)
+    places: dict[str, int] = {}
+    named = [_segment(levels[code], known, at) for code in used]
+    merged = np.array([places.setdefault(name, len(places)) for name in named], np.intp)
+    return tuple(places), merged[place]
 
 
-def _segment(value: Any, at: str) -> str:
+def _segment(value: Any, known: Spellings, at: str) -> str:
+    """A segment as the monitor has it, if it has it, whatever it may be; else by the rules."""
+    place = known.find(value) if isinstance(value, str) else None
+    if place is not None:
+        return known.names[place]
     found: str = checked(SegmentValue, value, at)
     return found
 

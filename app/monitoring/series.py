@@ -10,9 +10,11 @@ from starlette.responses import Response
 from app.api.context import StoreDep, answer, problems
 from app.api.history import checked
 from app.api.payload import only
-from app.api.requests import SegmentValue, Timestamp
+from app.api.requests import KeptSegment, Timestamp
 from app.api.trail import CallerDep
+from app.core import sheets
 from app.core.errors import InvalidInput
+from app.core.names import Spellings
 from app.core.prevalence.arrays import Floats
 from app.monitoring.monitors import MonitorName
 from app.monitoring.shapes import SeriesOut
@@ -51,15 +53,16 @@ def get_series(
         checked(Timestamp, since, "/query/since"),
         checked(Timestamp, until, "/query/until"),
     )
-    checked(SegmentValue, segment, "/query/segment")
+    checked(KeptSegment, segment, "/query/segment")
     with store.read() as unit:
         record = unit.monitors.get(monitor, caller.models)
         which = _classes(record, class_)
         streams = unit.series.segments(record.id)
         if segment is not None:
-            if segment not in streams:
+            (name,) = Spellings(list(streams)).respelled([segment])
+            if name not in streams:
                 raise InvalidInput.at("/query/segment", f"there is no segment {segment[:60]!r}")
-            streams = {segment: streams[segment]}
+            streams = {name: streams[name]}
         most = max(points // max(len(streams), 1), 1)
         if most * max(len(streams), 1) * len(which) * 4 > MOST_SHARES:
             raise InvalidInput.at("/query/class", "is needed: there are too many classes for all")
@@ -82,9 +85,10 @@ def _classes(record: MonitorRecord, name: str | None) -> list[int]:
     """Positions of the classes asked for."""
     if name is None:
         return list(range(len(record.classes)))
-    if name not in record.classes:
+    place = Spellings(record.classes).find(name)
+    if place is None:
         raise InvalidInput.at("/query/class", f"{name[:60]!r} is not a class of {record.model}")
-    return [record.classes.index(name)]
+    return [place]
 
 
 def _joined(
@@ -151,19 +155,10 @@ def _csv(joined: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-
-
 def _cell(value: str | float | bool | None) -> str:
     """Text quoted where it must be, and never a formula to a spreadsheet."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if not isinstance(value, str):
-        return repr(value)
-    if value.startswith(FORMULA):
-        value = f"'{value}"
-    if any(sign in value for sign in ',"\n\r'):
-        return '"' + value.replace('"', '""') + '"'
-    return value
+    return sheets.quoted(value) if isinstance(value, str) else repr(value)

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
-from app.api.requests import BatchIn, In, Name, SegmentKey, Text
+from app.api.requests import BatchIn, In, Name, SegmentKey, Text, Words
 from app.api.responses.parts import Out, WarningOut
 from app.monitoring.spec import duration
 
@@ -86,7 +86,7 @@ class MonitorIn(In):
     alert: AlertSpecIn | None = None
     interval_level: Annotated[float, Field(gt=0, lt=1)] = 0.95
     keep_rows: bool = False
-    description: Annotated[Text, Field(max_length=2000)] = ""
+    description: Annotated[Words, Field(max_length=2000)] = ""
 
     @model_validator(mode="after")
     def one_version(self) -> "MonitorIn":
@@ -100,7 +100,7 @@ class MonitorPatch(In):
     """What can be changed of a monitor: what alarms, and its description."""
 
     alert: AlertSpecIn | None = None
-    description: Annotated[Text, Field(max_length=2000)] | None = None
+    description: Annotated[Words, Field(max_length=2000)] | None = None
 
 
 _TEXTS = {"type": "array", "items": {"type": "string"}}
@@ -127,7 +127,7 @@ class AlertPatch(In):
     """An alert that somebody has seen; ``note``: what they make of it."""
 
     state: Literal["acknowledged", "closed"]
-    note: Annotated[Text, Field(max_length=2000)] = ""
+    note: Annotated[Words, Field(max_length=2000)] = ""
 
 
 class WindowOut(Out):

@@ -19,11 +19,12 @@ from app.api.context import (
 )
 from app.api.history import checked
 from app.api.payload import only
-from app.api.requests import SegmentValue
+from app.api.requests import KeptSegment
 from app.api.trail import CallerDep
 from app.api.wire import npy
 from app.api.wire.pieces import Pieces
 from app.core.errors import InvalidInput, MethodUnavailable
+from app.core.names import Spellings
 from app.monitoring.monitors import MonitorName
 from app.monitoring.rows import Held
 from app.monitoring.shapes import WindowItemOut, WindowPageOut
@@ -51,15 +52,18 @@ def list_windows(
     limit: Limit = 50,
 ) -> Response:
     """Windows, the latest begun first; a failed one keeps its rows, and says why it failed."""
-    checked(SegmentValue, segment, "/query/segment")
+    checked(KeptSegment, segment, "/query/segment")
     place = decode_cursor(cursor, 1)
     if place is not None and re.fullmatch("[0-9]{1,18}", place[0]) is None:
         raise bad_cursor()
     with store.read() as unit:
         record = unit.monitors.get(monitor, caller.models)
         before = None if place is None else int(place[0])
-        if segment is not None and segment not in unit.series.segments(record.id):
-            raise InvalidInput.at("/query/segment", f"there is no segment {segment[:60]!r}")
+        if segment is not None:
+            known = Spellings(list(unit.series.segments(record.id)))
+            if known.find(segment) is None:
+                raise InvalidInput.at("/query/segment", f"there is no segment {segment[:60]!r}")
+            (segment,) = known.respelled([segment])
         page = unit.windows.page(record.id, state, segment, before, limit)
     segmented = record.content["segment_by"] is not None
     items = [_item(window, segmented) for window in page.items]

@@ -241,7 +241,7 @@ def _framed(frame: Frame, names: tuple[str, ...]) -> Floats:
     faults = Faults()
     found = []
     for name in names:
-        column = frame.columns.get(name)
+        column = frame.find(name)
         if column is None or column.numbers is None:
             what = "is missing" if column is None else "must be a column of numbers"
             faults.add(pointer(name), what)

@@ -13,6 +13,7 @@ from app.api.problems import TooLarge, Unparseable, Unsupported
 from app.api.wire import ndjson
 from app.api.wire.frame import Column, Frame
 from app.api.wire.pieces import Piece
+from app.core import sheets
 from app.core.errors import InvalidInput, pointer
 from app.core.prevalence.arrays import Floats
 
@@ -44,7 +45,7 @@ def decode(media_type: str, body: bytes | bytearray, limits: Limits) -> Frame:
         raise Unparseable(f"the body cannot be read as {kind}: {reason}") from None
     if len(columns) < len(names):
         raise InvalidInput.at("", "the table has two columns of one name")
-    return Frame(columns, table.num_rows)
+    return Frame(columns, table.num_rows, media_type == CSV)
 
 
 def _within(batches: Iterable[Any], limits: Limits) -> list[Any]:
@@ -77,6 +78,8 @@ def encode(media_type: str, names: Sequence[str], rows: Floats) -> list[Piece]:
         return list(ndjson.encode(names, rows))
     pa = _pyarrow()
     arrays = [pa.array(np.ascontiguousarray(column)) for column in rows.T]
+    if media_type == CSV:
+        names = [sheets.cell(name) for name in names]
     table = pa.table(dict(zip(names, arrays, strict=True)))
     out = pa.BufferOutputStream()
     ENCODERS[media_type](table, out)

@@ -8,7 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.errors import Faults, InvalidInput, pointer
+from app.core.lazy import cached_property
+from app.core.names import Spellings
 from app.core.prevalence.arrays import Codes, Floats
+from app.core.sheets import Header
 
 
 @dataclass(frozen=True)
@@ -28,21 +31,34 @@ class Column:
 
 @dataclass(frozen=True)
 class Frame:
-    """N ``rows`` of columns by name, in order."""
+    """N ``rows`` of columns by name, in order.
+
+    ``cells``: the names are cells of CSV, in which formulas have an apostrophe before them.
+    """
 
     columns: dict[str, Column]
     rows: int
+    cells: bool = False
+
+    def find(self, name: str) -> Column | None:
+        """The column of this name, however it is spelled; None if there is none."""
+        called = self._header.find(name)
+        return None if called is None else self.columns[called]
 
     def has(self, names: Sequence[str]) -> bool:
         """Whether there is a column of each name."""
-        return all(name in self.columns for name in names)
+        return all(self.find(name) is not None for name in names)
+
+    @cached_property
+    def _header(self) -> Header:
+        return Header(self.columns, self.cells)
 
     def numbers(self, names: Sequence[str]) -> Floats:
         """Columns of numbers side by side, N × D; names the rows without one."""
         faults = Faults()
         found = []
         for name in names:
-            column = self.columns[name]
+            column = self._column(name)
             if column.numbers is None:
                 faults.add(pointer(name), "must be a column of numbers")
                 continue
@@ -56,9 +72,9 @@ class Frame:
 
     def text(self, name: str, at: str) -> Column:
         """The column of text ``name``, which ``at`` asks for."""
-        if name not in self.columns:
+        column = self.find(name)
+        if column is None:
             raise InvalidInput.at(at, f"there is no column {name[:80]!r} in the body")
-        column = self.columns[name]
         if column.codes is None:
             raise InvalidInput.at(at, f"column {name[:80]!r} must hold text; labels are strings")
         return column
@@ -67,8 +83,9 @@ class Frame:
         """A column of labels as positions in ``names``; ``partial``: null is allowed, and is -1."""
         column = self.text(name, at)
         assert column.codes is not None
-        index = {label: position for position, label in enumerate(names)}
-        place = np.array([index.get(level, -2) for level in column.levels] + [-1], np.intp)
+        known = Spellings(names)
+        places = map(known.find, column.levels)
+        place = np.array([-2 if k is None else k for k in places] + [-1], np.intp)
         found = place[column.codes]
         wrong = found == -2 if partial else found < 0
         faults = Faults()
@@ -81,12 +98,18 @@ class Frame:
 
     def lists(self, names: Sequence[str]) -> list[list[Any]]:
         """Rows of cells as JSON would bring them, for mixed columns."""
-        cells = [_cells(self.columns[name]) for name in names]
+        cells = [_cells(self._column(name)) for name in names]
         return [list(row) for row in zip(*cells, strict=True)]
 
     def part(self, rows: Codes) -> "Frame":
         """Some of the rows."""
-        return Frame({name: _part(c, rows) for name, c in self.columns.items()}, len(rows))
+        parts = {name: _part(c, rows) for name, c in self.columns.items()}
+        return Frame(parts, len(rows), self.cells)
+
+    def _column(self, name: str) -> Column:
+        column = self.find(name)
+        assert column is not None
+        return column
 
 
 def _cells(column: Column) -> list[Any]:

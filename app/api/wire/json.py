@@ -13,6 +13,7 @@ import orjson
 from app.api.problems import Unparseable
 from app.api.wire import matrices
 from app.core.errors import Faults, InvalidInput, pointer
+from app.core.names import Spellings, visible
 from app.core.prevalence.arrays import Codes, Floats
 
 MEDIA_TYPE = "application/json"
@@ -172,10 +173,7 @@ def rows(values: Any, columns: Any, names: Sequence[str], at: str, order_at: str
 
 
 def _columnar(values: dict[str, Any], names: Sequence[str], at: str) -> Floats:
-    known, faults = set(names), Faults()
-    for name in values:
-        if name not in known:
-            faults.add(at + pointer(name), f"is not one of {_listed(names)}")
+    values, faults = _respelled(values, names, at), Faults()
     for name in names:
         if name not in values:
             faults.add(at + pointer(name), "is missing")
@@ -237,10 +235,7 @@ def named_reals(values: Any, names: Sequence[str], at: str, complete: bool = Tru
     """
     if not isinstance(values, dict):
         raise InvalidInput.at(at, "must be an object with one number per name")
-    known, faults = set(names), Faults()
-    for name in values:
-        if name not in known:
-            faults.add(at + pointer(name), f"is not one of {_listed(names)}")
+    values, faults = _respelled(values, names, at), Faults()
     for name in names:
         value = values.get(name, 0)
         if complete and name not in values:
@@ -249,6 +244,20 @@ def named_reals(values: Any, names: Sequence[str], at: str, complete: bool = Tru
             faults.add(at + pointer(name), "must be a finite number")
     faults.raise_if_any()
     return np.array([float(values.get(name, 0)) for name in names])
+
+
+def _respelled(values: dict[str, Any], names: Sequence[str], at: str) -> dict[str, Any]:
+    """The same by ``names`` as they are spelled; every key must be one of them."""
+    known, faults = Spellings(names), Faults()
+    found: dict[str, Any] = {}
+    for given, name in zip(values, known.respelled(list(values)), strict=True):
+        if name not in known.exact:
+            faults.add(at + pointer(given), f"is not one of {_listed(names)}")
+        elif name in found:
+            faults.add(at + pointer(given), "is given twice, in two Unicode normal forms")
+        found[name] = values[given]
+    faults.raise_if_any()
+    return found
 
 
 def named_numbers(values: Any, names: Sequence[str], at: str, complete: bool) -> Floats:
@@ -277,11 +286,15 @@ def codes(values: Any, names: Sequence[str], at: str, partial: bool = False) -> 
         raise InvalidInput.at(at, "must be a list of strings")
     if not values:
         raise InvalidInput.at(at, "holds no rows; send at least one")
-    index: dict[str | None, int] = {name: position for position, name in enumerate(names)}
+    spelled = Spellings(names)
+    index: dict[str | None, int] = dict(spelled.exact.items())
     if partial:
         index[None] = -1
     types = {str, type(None)} if partial else {str}
-    if set(map(type, values)) <= types and set(values) <= set(index):
+    plain = set(map(type, values)) <= types
+    unknown = set(values) - set(index) if plain else set()
+    index |= {label: place for label in unknown if (place := spelled.find(label)) is not None}
+    if plain and unknown <= set(index):
         return np.fromiter(map(index.__getitem__, values), np.intp, len(values))
     faults = Faults()
     for row, value in enumerate(values):
@@ -305,12 +318,13 @@ def column_order(columns: Any, names: Sequence[str], at: str) -> list[int] | Non
         return None
     if not isinstance(columns, list) or not all(isinstance(c, str) for c in columns):
         raise InvalidInput.at(at, "must be a list of strings")
-    known, faults = set(names), Faults()
+    known, faults = Spellings(names), Faults()
     place: dict[str, int] = {}
+    columns = known.respelled(columns)
     for position, column in enumerate(columns):
         if column in place:
             faults.add(f"{at}/{position}", f"repeats {shown(column)}")
-        elif column not in known:
+        elif column not in known.exact:
             faults.add(f"{at}/{position}", f"{shown(column)} is not one of {_listed(names)}")
         place[column] = position
     for name in names:
@@ -324,12 +338,12 @@ def shown(value: Any) -> str:
     """A value as it may stand in a message."""
     if isinstance(value, list | dict | np.ndarray):
         return "an object" if isinstance(value, dict) else "a list"
-    text = json.dumps(value, ensure_ascii=False)
+    text = visible(json.dumps(value, ensure_ascii=False))
     return text if len(text) <= 60 else text[:60] + "…"
 
 
 def _listed(names: Sequence[str]) -> str:
-    first = ", ".join(name[:60] for name in names[:10])
+    first = ", ".join(visible(name[:60]) for name in names[:10])
     return first if len(names) <= 10 else f"{first}, … ({len(names)} in all)"
 
 

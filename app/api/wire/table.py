@@ -8,6 +8,7 @@ import numpy as np
 from app.api.wire.json import NUMBERS, shown
 from app.core.errors import Faults, InvalidInput
 from app.core.learners.columns import LARGEST, MISSING, UNKNOWN, Level
+from app.core.names import composed
 from app.core.prevalence.arrays import Floats
 
 LONGEST_LEVEL = 200
@@ -108,7 +109,7 @@ def _codes(cells: list[Any], known: dict[Level, int], learns: bool, gaps: bool) 
         elif learns:
             column[i] = known.setdefault(_level(cell), len(known))
         else:
-            column[i] = known.get(_level(cell), UNKNOWN)
+            column[i] = known.get(cell, known.get(_level(cell), UNKNOWN))
     return column
 
 
@@ -121,8 +122,8 @@ def _distinct(cells: list[Any]) -> list[Any]:
 
 
 def _level(cell: str | float) -> Level:
-    """1 and 1.0 are one level, "1" another."""
-    return cell if isinstance(cell, str) else float(cell)
+    """1 and 1.0 are one level, "1" another; text in normal form C."""
+    return composed(cell) if isinstance(cell, str) else float(cell)
 
 
 def _level_fault(cell: Any, gaps: bool) -> str | None:

@@ -44,6 +44,7 @@ from priorshift_client.monitoring import (
     Window,
     WindowSpec,
 )
+from priorshift_client.names import name_of
 from priorshift_client.options import IntervalOptions, MethodOptions, ShiftOptions
 from priorshift_client.quality import Brier, Evaluation, Quality, SharesError
 from priorshift_client.registry import (
@@ -155,5 +156,6 @@ __all__ = [
     "Window",
     "WindowSpec",
     "as_sklearn",
+    "name_of",
     "verify",
 ]

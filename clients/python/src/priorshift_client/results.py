@@ -8,6 +8,7 @@ from typing import Any, Self, overload
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from priorshift_client.names import place_of
 from priorshift_client.reading import read
 
 Floats = NDArray[np.float64]
@@ -52,7 +53,7 @@ class Prevalence(Sequence[ClassShare]):
     def __getitem__(self, at: slice) -> tuple[ClassShare, ...]: ...
     def __getitem__(self, at: int | str | slice) -> ClassShare | tuple[ClassShare, ...]:
         if isinstance(at, str):
-            return {share.name: share for share in self.classes}[at]
+            return self.classes[place_of(at, [share.name for share in self.classes])]
         return self.classes[at]
 
     def __len__(self) -> int:
@@ -174,10 +175,7 @@ class Groups:
 
     def __getitem__(self, group: str) -> GroupEstimate:
         """A group by name; ``KeyError`` if there is none."""
-        for item in self.items:
-            if item.group == group:
-                return item
-        raise KeyError(group)
+        return self.items[place_of(group, [item.group for item in self.items])]
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from priorshift_client.client import Client
+from priorshift_client.names import place_of
 from priorshift_client.results import Posteriors
 
 
@@ -64,7 +65,7 @@ class Adjusted:
         """Adjusted posteriors, a column for each of ``classes_``."""
         adjusted = self.adjust(X)
         columns = adjusted.columns or self._client.versions.get(self._model, self._version).classes
-        return adjusted.array[:, [columns.index(name) for name in self._names]]
+        return adjusted.array[:, [place_of(name, columns) for name in self._names]]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of each row; the first on ties."""
