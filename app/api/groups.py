@@ -46,23 +46,22 @@ def parts(given: EstimateIn, frame: Frame | None, column: str) -> Iterator[Group
         raise InvalidInput.at(at, "names a column; send a table of named columns, CSV or Arrow say")
     if given.include:
         raise InvalidInput.at("/include", "belongs to one estimate; leave it out, or group_by")
-    grouped = frame.text(column, at)
-    assert grouped.codes is not None
-    if (grouped.codes < 0).any():
-        missing = np.flatnonzero(grouped.codes < 0)
+    levels, codes = frame.text(column, at)
+    if (codes < 0).any():
+        missing = np.flatnonzero(codes < 0)
         row = int(missing[0])
         fault = Fault(f"/{column}/{row}", "is missing; every row needs a group", row)
         raise InvalidInput([fault], len(missing))
-    used, first = np.unique(grouped.codes, return_index=True)
+    used, first = np.unique(codes, return_index=True)
     if len(used) > MOST_GROUPS:
         raise InvalidInput.at(at, f"column {column[:60]} {too_many(MOST_GROUPS)}")
     spelled: dict[str, list[int]] = {}
     for code in used[np.argsort(first)].tolist():
-        segment = {column: grouped.levels[code]}
+        segment = {column: levels[code]}
         (name,) = checked(dict[SegmentKey, SegmentValue], segment, at).values()
         spelled.setdefault(name, []).append(code)
-    for name, codes in spelled.items():
-        rows = np.flatnonzero(np.isin(grouped.codes, codes))
+    for name, spellings in spelled.items():
+        rows = np.flatnonzero(np.isin(codes, spellings))
         yield Group(name, rows, frame.part(rows))
 
 

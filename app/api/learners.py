@@ -2,7 +2,7 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
@@ -13,8 +13,8 @@ from fastapi import Depends, Request
 from app.api import parse
 from app.api import training as given_training
 from app.api.requests import OptionsIn, SourceIn
-from app.api.wire import json
-from app.api.wire.table import table
+from app.api.wire import table
+from app.api.wire.frame import Frame
 from app.core import budget
 from app.core.errors import InvalidInput, MethodUnavailable
 from app.core.learners import columns as features
@@ -166,21 +166,21 @@ class Scoring:
         return tuple(self.record.training["feature_names"])
 
     def batch(self, values: Any, columns: Any) -> PosteriorBatch:
-        """Rows of features, in the order of ``columns`` where given, scored."""
+        """Features as JSON or NPY brings them, rows in the order of ``columns``, scored."""
+        return self._scored(lambda *known: table.batch(values, columns, *known))
+
+    def framed(self, frame: Frame) -> PosteriorBatch:
+        """The features among the columns of a table, scored."""
+        return self._scored(lambda *known: table.framed(frame, *known))
+
+    def _scored(
+        self, read: Callable[[Sequence[str], table.Levels, bool], Floats]
+    ) -> PosteriorBatch:
         trained = self.learners.trained(self.record)
         assert self.record.training is not None
         known = trained.columns
-        order = json.column_order(columns, known.names, "/columns")
-        places = list(range(known.width)) if order is None else order
-        sent = [known.names[0]] * known.width
-        levels = {}
-        for j, place in enumerate(places):
-            sent[place] = known.names[j]
-            if j in known.levels:
-                levels[place] = _places(known.levels[j])
-        gaps = self.record.training["missing"] == "impute"
-        rows = table(values, sent, levels, False, gaps, "/features")
-        rows = rows if order is None else np.ascontiguousarray(rows[:, order])
+        levels: table.Levels = {j: _places(names) for j, names in known.levels.items()}
+        rows = read(known.names, levels, self.record.training["missing"] == "impute")
         scored = probability_rows(trained.posteriors(rows), "/features")
         return PosteriorBatch(scored.values, notes=_notes(rows, known), features=rows)
 

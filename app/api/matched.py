@@ -1,14 +1,9 @@
 """Features to match: of labelled rows at registration, and of batches."""
 
-from typing import Any
-
-import numpy as np
-
 from app.api.requests import BatchIn, MatchingIn, ValidationIn
-from app.api.wire import json
+from app.api.wire import table
 from app.api.wire.frame import Frame
-from app.api.wire.table import feature_names, table
-from app.core.errors import Faults, InvalidInput
+from app.core.errors import InvalidInput
 from app.core.prevalence.arrays import Codes
 from app.core.prevalence.matching.version import Options, ReferenceRows
 from app.core.prevalence.source import SourceModel, ValidationSet
@@ -25,8 +20,8 @@ def reference(given: ValidationIn, labels: Codes, at: str) -> ReferenceRows | No
         if given.feature_names is not None:
             raise InvalidInput.at(f"{at}/feature_names", "names features, which are missing")
         return None
-    names = feature_names(given.features, given.feature_names, at)
-    rows = table(given.features, names, {}, False, False, f"{at}/features")
+    names = table.feature_names(given.features, given.feature_names, at)
+    rows = table.table(given.features, names, {}, False, False, f"{at}/features")
     if len(rows) != len(labels):
         message = f"has {len(rows)} rows for {len(labels)} labels"
         raise InvalidInput.at(f"{at}/features", message)
@@ -70,10 +65,7 @@ def takes_features(model: SourceModel) -> bool:
 def listed(given: BatchIn, model: SourceModel) -> FeatureBatch:
     """Rows of features, in the order of ``columns`` where given."""
     assert model.matching is not None
-    known = model.matching.names
-    order = json.column_order(given.columns, known, "/columns")
-    rows = table(given.features, known, {}, False, False, "/features")
-    return FeatureBatch(rows if order is None else np.ascontiguousarray(rows[:, order]))
+    return FeatureBatch(table.batch(given.features, given.columns, model.matching.names, {}, False))
 
 
 def wants(given: BatchIn, model: SourceModel, frame: Frame) -> bool:
@@ -86,18 +78,4 @@ def wants(given: BatchIn, model: SourceModel, frame: Frame) -> bool:
 def framed(model: SourceModel, frame: Frame) -> FeatureBatch:
     """The columns of a table that are features."""
     assert model.matching is not None
-    names = model.matching.names
-    values = frame.numbers(names)
-    require_finite(values, "")
-    return FeatureBatch(table(values, names, {}, False, False, ""))
-
-
-def require_finite(values: Any, at: str) -> None:
-    """Refuse rows of an array with NaN or an infinity, which only binary formats bring."""
-    if not isinstance(values, np.ndarray):
-        return
-    faults = Faults()
-    for row in np.flatnonzero(~np.isfinite(values).all(axis=1)):
-        message = "holds a NaN or an infinity; send finite numbers"
-        faults.add(f"{at}/{row}", message, int(row))
-    faults.raise_if_any()
+    return FeatureBatch(table.framed(frame, model.matching.names, {}, False))

@@ -201,6 +201,9 @@ class Scores(Protocol):
     def batch(self, values: Any, columns: Any) -> PosteriorBatch:
         """Posteriors of rows of features."""
 
+    def framed(self, frame: Frame) -> PosteriorBatch:
+        """Posteriors of the features in a table."""
+
     @property
     def features(self) -> Sequence[str]:
         """Names of the features; empty for a version that was not trained here."""
@@ -244,7 +247,7 @@ def _framed(given: BatchIn, model: SourceModel, scores: Scores, frame: Frame) ->
         rows = probability_rows(frame.numbers(model.classes), "", owned=True)
         return PosteriorBatch(rows.values, rows.renormalised)
     if scores.features and frame.has(scores.features):
-        return scores.batch(frame.lists(scores.features), None)
+        return scores.framed(frame)
     missing = [visible(name) for name in model.classes if frame.find(name) is None]
     message = (
         f"the table has no column for {', '.join(missing[:5])}; send a column of posteriors for "
@@ -261,7 +264,6 @@ def _rows(given: BatchIn, model: SourceModel, scores: Scores) -> Batch:
         raise InvalidInput.at("", f"the batch {message}")
     if given.posteriors is not None:
         return _posteriors(given, model)
-    matched.require_finite(given.features, "/features")
     if given.features is not None and matched.takes_features(model):
         return matched.listed(given, model)
     if given.features is not None:

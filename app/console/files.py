@@ -61,7 +61,7 @@ def frame(path: Path) -> Frame:
 
 def classes(table: Frame, label: str) -> tuple[str, ...]:
     """The columns that are named after labels, in the file's order."""
-    labels = set(map(composed, table.text(label, label).levels))
+    labels = set(map(composed, table.text(label, label)[0])) - {""}
     columns = map(composed, map(plain, table.columns) if table.cells else table.columns)
     found = tuple(name for name in columns if name in labels)
     missing = sorted(labels - set(found))

@@ -16,7 +16,6 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 JOINERS = "\u200c\u200d"
 VISIBLE = frozenset(
@@ -86,6 +85,10 @@ class Spellings:
         """The position of the name that this is; None if it is none."""
         place = self.exact.get(text)
         return self._composed.get(composed(text)) if place is None else place
+
+    def index(self) -> dict[str, int]:
+        """The position of each name, as it is spelled and in normal form C."""
+        return {**self._composed, **self.exact}
 
     def respelled(self, texts: Sequence[str]) -> list[str]:
         """Texts, those that are names as the names are spelled; the others as they are."""

@@ -23,6 +23,7 @@ from app.core.prevalence.arrays import (
     refused_rows,
     row_fault,
 )
+from app.core.spelling import NUMBER, find
 from app.datasets import filters
 from app.datasets.arrow import pyarrow
 from app.engines.engine import MOST_GROUPS, too_many
@@ -103,6 +104,15 @@ def groupable(kind: Any) -> bool:
     return bool(textual(kind) or plain or types.is_date(kind) or types.is_timestamp(kind))
 
 
+def spells(kind: Any, classes: Sequence[str]) -> bool:
+    """Whether a column may hold labels: text, or numbers or truth values that spell a class."""
+    types = pyarrow().types
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    if types.is_boolean(kind):
+        return bool({"true", "false"} & set(classes))
+    return textual(kind) or (numeric(kind) and any(map(NUMBER.fullmatch, classes)))
+
+
 def posteriors(batch: Any, names: Sequence[str], wrong: Wrong) -> AnyFloats:
     """Columns side by side, n × C, few of them in columns of memory; missing numbers are told."""
     columns = [batch.column(name) for name in names]
@@ -158,9 +168,12 @@ def _kinds(rows: Floats) -> Floats:
 
 
 def labels(column: Any, classes: Sequence[str], wrong: Wrong) -> Codes:
-    """A column of labels as positions of classes; others are told."""
+    """A column of labels as positions of the classes that they spell; others are told."""
+    if pyarrow().types.is_decimal(column.type):
+        column = column.cast(pyarrow().float64())
     coded = _coded(column)
-    places = map(Spellings(classes).find, coded.levels)
+    index = Spellings(classes).index()
+    places = [find(level, index) for level in coded.levels]
     place = np.array([-1 if k is None else k for k in places] + [-1, -1], np.intp)
     found: Codes = place[coded.codes]
 

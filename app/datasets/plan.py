@@ -109,9 +109,9 @@ class Plan:
             if name not in merged:
                 return f"has no column {name[:80]!r}"
         label = self.wanted.label
-        if label is not None and not columns.textual(merged[label]):
-            kind = short(merged[label])
-            return f"column {label[:80]!r} is of type {kind}; labels are strings"
+        if label is not None and not columns.spells(merged[label], self.wanted.classes):
+            what = f"is of type {short(merged[label])}; labels are strings"
+            return f"column {label[:80]!r} {what}, and no class is called by such a value"
         for name in self.wanted.group_by:
             if not columns.groupable(merged[name]):
                 kind = short(merged[name])

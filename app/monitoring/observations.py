@@ -19,8 +19,7 @@ from app.api.openapi import takes_batch
 from app.api.payload import Body
 from app.api.requests import SegmentValue, Timestamp
 from app.api.trail import CallerDep
-from app.api.wire import json
-from app.api.wire.frame import Column, Frame
+from app.api.wire.frame import Cells, Column, Frame
 from app.core.errors import Faults, InvalidInput, pointer
 from app.core.names import Spellings
 from app.core.prevalence.arrays import Codes
@@ -156,21 +155,21 @@ def _times(given: Any, frame: Frame | None, n: int) -> Times:
 
 
 def _column_times(column: Column, name: str) -> Times:
-    if column.times is not None:
-        if (column.times == MISSING).any():
-            row = int(np.argmax(column.times == MISSING))
-            raise InvalidInput.at(pointer(name, row), "is missing; every row needs a time", row)
-        return column.times
-    if column.codes is None:
-        raise InvalidInput.at(pointer(name), "must hold times, like 2026-01-31T00:00:00Z")
-    if (column.codes < 0).any():
-        row = int(np.argmax(column.codes < 0))
+    times = column.times()
+    if times is None:
+        coded = column.coded()
+        if coded is None or not all(isinstance(level, str) for level in coded.levels):
+            message = f"is of type {column.kind[:60]}; send times with a zone, like {A_TIME}"
+            raise InvalidInput.at(pointer(name), message)
+        times = coded.mapped([_parsed(level, pointer(name)) for level in coded.levels], MISSING)
+    if (times == MISSING).any():
+        row = int(np.argmax(times == MISSING))
         raise InvalidInput.at(pointer(name, row), "is missing; every row needs a time", row)
-    levels = [_parsed(level, pointer(name)) for level in column.levels]
-    return np.asarray(levels, np.int64)[column.codes]
+    return times
 
 
-MISSING = np.iinfo(np.int64).min
+MISSING = int(np.iinfo(np.int64).min)
+A_TIME = "2026-01-31T00:00:00Z"
 
 
 def _parsed(text: Any, at: str) -> int:
@@ -209,16 +208,14 @@ def _segments(
     if key not in given:
         if frame is None or frame.find(key) is None:
             raise InvalidInput.at(at, f"is missing; this monitor has segments by {key}")
-        column = frame.text(key, at)
-        assert column.codes is not None
-        return _used(column.levels, column.codes, known, pointer(key))
+        return _used(*frame.text(key, at), known, pointer(key))
     value = given[key]
     if not isinstance(value, list):
         return (_segment(value, known, at),), np.zeros(n, np.intp)
     if len(value) != n:
         raise InvalidInput.at(at, f"has {len(value)} entries for {n} rows")
-    levels = tuple(dict.fromkeys(v for v in value if isinstance(v, str)))
-    return _used(levels, json.codes(value, levels, at), known, at)
+    listed = Frame({key: Cells(value)}, n, "/segment")
+    return _used(*listed.text(key, at), known, at)
 
 
 def _used(

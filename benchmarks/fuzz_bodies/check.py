@@ -14,9 +14,9 @@ from app.api import parse, training
 from app.api.payload import Payload
 from app.api.problems import TooLarge, Unparseable, Unsupported, schema_faults
 from app.api.requests import EstimateIn, SourceIn
-from app.api.wire import json
+from app.api.wire import json, table
 from app.api.wire.encoding import ENCODINGS
-from app.api.wire.table import Levels, table
+from app.api.wire.frame import Frame
 from app.core.errors import Fault, InvalidInput, MethodUnavailable
 from app.core.prevalence.source import SourceModel
 from app.estimation import PosteriorBatch
@@ -50,11 +50,17 @@ class Levelled:
 
     def batch(self, values: Any, columns: Any) -> PosteriorBatch:
         """Even posteriors for rows that are in order."""
-        order = json.column_order(columns, NAMES, "/columns")
-        names = NAMES if order is None else tuple(columns)
-        levels: Levels = {names.index("two"): {"x": 0, "y": 1, 1.0: 2}}
-        rows = table(values, names, levels, False, True, "/features")
+        rows = table.batch(values, columns, NAMES, self._levels, True)
         return PosteriorBatch(np.full((len(rows), 2), 0.5))
+
+    def framed(self, frame: Frame) -> PosteriorBatch:
+        """The same for those of a table."""
+        rows = table.framed(frame, NAMES, self._levels, True)
+        return PosteriorBatch(np.full((len(rows), 2), 0.5))
+
+    @property
+    def _levels(self) -> table.Levels:
+        return {NAMES.index("two"): {"x": 0, "y": 1, 1.0: 2}}
 
 
 def run(numbers: Iterable[int]) -> Report:

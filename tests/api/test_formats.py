@@ -149,7 +149,7 @@ class TestBatches:
         address = register(lasting, f"query-{SHORT[kind]}", COUNTED)
         for query, place in (
             ("?predictions=none", "/predictions"),
-            ("?predictions=legit", "/predictions"),
+            ("?predictions=legit", "/legit/0" if kind == arrow.CSV else "/predictions"),
             ("?predictions=note", "/note/0"),
             ("?labels=none", "/labels"),
             ("?columns=legit", "/columns"),

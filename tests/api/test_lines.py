@@ -33,9 +33,10 @@ def strict(content: bytes) -> dict[str, Floats] | None:
         return None
     columns = {}
     for name, column in frame.columns.items():
-        if column.numbers is None or column.nulls is not None:
+        found = column.numbers()
+        if found is None or len(found.missing) or len(found.wrong):
             return None
-        columns[name] = column.numbers
+        columns[name] = found.values
     return columns
 
 

@@ -6,10 +6,12 @@ from typing import Any
 
 import httpx
 import numpy as np
+import pyarrow as pa
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from app.core.prevalence.arrays import Codes, Floats
+from tests.api.test_formats import KINDS, post
 
 CLASSES = ["fine", "worn"]
 NAMES = ["temperature", "load", "line"]
@@ -241,6 +243,33 @@ class TestAdapting:
         )
         assert table.status_code == 201, table.text
         assert table.json()["attributes"] == gaps.json()["attributes"]
+
+    @pytest.mark.parametrize("kind", [*KINDS, "lists"])
+    def test_every_format_says_the_same(
+        self, lasting: httpx.Client, version: str, kind: str
+    ) -> None:
+        rows, codes = machines(8, 120)
+        features: list[list[Any]] = rows.round(3).tolist()
+        features[5][0] = None
+        labels = [CLASSES[code] if k % 3 == 0 else None for k, code in enumerate(codes)]
+        known = [label for label in labels if label is not None]
+        plain = {"features": features, "deployment_labels": known, "include": ["predictions"]}
+        expected = lasting.post(f"{version}/adaptations", json=plain).json()
+        columns = dict(zip(NAMES, map(list, zip(*features, strict=True)), strict=True))
+        if kind == "lists":
+            found = lasting.post(f"{version}/adaptations", json={**plain, "features": columns})
+        else:
+            given = pa.table({**columns, "truth": labels, "unused": [True] * len(labels)})
+            query = "?deployment_labels=truth&include=predictions"
+            found = post(lasting, f"{version}/adaptations", kind, given, query)
+        assert found.status_code == 201, found.text
+        for name in ("attributes", "thresholds", "output_shift", "predictions"):
+            assert found.json()[name] == expected[name]
+        if kind == "lists":
+            return
+        path = f"/v1/adaptations/{found.json()['id']}/predictions"
+        said = post(lasting, path, kind, given.select(NAMES))
+        assert said.json()["predictions"] == expected["predictions"]
 
     def test_retries_get_the_same_one(self, lasting: httpx.Client, version: str) -> None:
         body = {"features": machines(4, 100)[0].tolist()}

@@ -116,6 +116,25 @@ class TestRemote:
         )
         assert json.loads(counted.stdout)["method"] == "mle"
 
+    def test_labels_are_classes_of_the_same_spelling(
+        self, remote: dict[str, str], place: Path
+    ) -> None:
+        """0 and 1, as CSV writes them with quotes and without, and as numbers of Parquet."""
+        labels, posteriors = scores(np.random.default_rng(4), 120, 0.4)
+        columns = {"0": posteriors[:, 0], "1": posteriors[:, 1], "truth": labels}
+        paths = [place / name for name in ("bits.csv", "bits-quoted.csv", "bits.parquet")]
+        pyarrow.parquet.write_table(pyarrow.table(columns), paths[2])
+        for path, mark in zip(paths, ("", '"'), strict=False):
+            with path.open("w") as file:
+                file.write("0,1,truth\n")
+                for row, label in zip(posteriors.tolist(), labels, strict=True):
+                    file.write(f"{row[0]},{row[1]},{mark}{label}{mark}\n")
+        found = [
+            json.loads(run(remote, "register", "bits", path, "--label", "truth", "--json").stdout)
+            for path in paths
+        ]
+        assert [version["version"] for version in found] == [1, 1, 1]
+
     def test_compare(self, remote: dict[str, str], place: Path) -> None:
         run(remote, "register", "compared", place / "scores.csv", "--label", "truth")
         found = run(remote, "compare", "compared", place / "shifted.csv")
@@ -131,7 +150,7 @@ class TestRemote:
             (["estimate", "known", "none.csv"], "No such file"),
             (["estimate", "known", "key"], "files end in"),
             (["register", "new", "same.csv", "--label", "truth"], "there is no column 'truth'"),
-            (["register", "new", "scores.csv", "--label", "legit"], "must hold text"),
+            (["register", "new", "scores.csv", "--label", "legit"], "no column of that name"),
             (["history", "nobody"], "there is no model named nobody"),
             (["compare", "nobody", "same.csv"], "there is no model named nobody"),
             (["estimate", "known", "same.csv", "--method", "magic"], "is not a method"),

@@ -3,11 +3,14 @@
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from app.core.errors import InvalidInput
 from app.core.prevalence.arrays import probability_rows
+from app.datasets.dataset import Asked, resolve
 from app.datasets.labelled import labelled
+from app.datasets.roots import Roots
 from tests.datasets.test_dataset import CLASSES, matrix, resolved, table, write
 
 
@@ -33,3 +36,26 @@ def test_rows_are_bounded_and_labels_needed(tmp_path: Path) -> None:
         labelled(resolved(tmp_path, "a.parquet"), 100)
     with pytest.raises(InvalidInput, match="holds no labelled rows"):
         labelled(resolved(tmp_path, "a.parquet", label="label", filter="id < 0"), 100)
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.float64(), pa.decimal128(25, 2), pa.string()])
+def test_labels_are_classes_of_the_same_spelling(tmp_path: Path, kind: pa.DataType) -> None:
+    names, codes = ["0", "1"], [k % 2 for k in range(30)]
+    rows = table(30).select(CLASSES).rename_columns(names)
+    rows = rows.append_column("label", pa.array(codes).cast(kind))
+    write(tmp_path / "a.parquet", rows)
+    write(tmp_path / "b.csv", rows.set_column(2, "label", pa.array(codes)))
+    for path in ("a.parquet", "b.csv"):
+        asked = Asked(path, label="label")
+        found = resolve(Roots.of([str(tmp_path)]), asked, names)
+        validation, _ = labelled(found, 100)
+        assert validation.labels.tolist() == codes
+
+
+def test_zero_one_is_not_one(tmp_path: Path) -> None:
+    """It stays what it is."""
+    rows = pa.table({"1": [0.5], "2": [0.5], "label": ["01"]})
+    write(tmp_path / "a.csv", rows)
+    found = resolve(Roots.of([str(tmp_path)]), Asked("a.csv", label="label"), ["1", "2"])
+    with pytest.raises(InvalidInput, match="'01' is not a label"):
+        labelled(found, 100)

@@ -1,6 +1,7 @@
 """Monitors through a real server on both databases: rows in, windows, series, alerts."""
 
 import io
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from app.api.wire import arrow
+from app.estimation.choice import ALIASES, METHODS
 from tests.monitoring.streams import make, post, register, rows, series
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -302,7 +304,7 @@ MISTAKES = [
     ({"posteriors": [[0.9, 0.1]], "segment": {"planet": "x"}}, "/segment/planet"),
     ({"posteriors": [[0.9, 0.1]], "segment": {"country": 7}}, "/segment/country"),
     ({"posteriors": [[0.9, 0.1]], "segment": {"country": ["a", "b"]}}, "/segment/country"),
-    ({"posteriors": [[0.9, 0.1]] * 2, "segment": {"country": ["a", 1]}}, "/segment/country/1"),
+    ({"posteriors": [[0.9, 0.1]] * 2, "segment": {"country": ["a", []]}}, "/segment/country/1"),
     ({}, ""),
 ]
 
@@ -411,3 +413,34 @@ def test_a_monitor_says_what_stands_in_the_way_of_its_budget(client: httpx.Clien
     window = {"duration": "PT1H", "minimum_rows": 10}
     made = make(client, window=window, alert={**ALERT, "false_alarms": 1e-4})
     assert [w["code"] for w in made["warnings"]] == ["level-out-of-reach"]
+
+
+@pytest.mark.parametrize("method", [*METHODS, *ALIASES])
+def test_every_method_is_used_or_refused_when_a_monitor_is_made(
+    lasting: httpx.Client, method: str
+) -> None:
+    """No window fails for what could be known when the monitor was made."""
+    name = f"by-{method.replace('+', 'p')}"
+    if lasting.get("/v1/models/every").status_code == 404:
+        register(lasting, "every", 400)
+    body = {"name": name, "model": "every", "window": {"rows": 100}, "method": method}
+    answer = lasting.post("/v1/monitors", json=body)
+    if answer.status_code == 409:
+        assert ALIASES.get(method, method) in answer.json()["detail"]
+        return
+    assert answer.status_code == 201, answer.text
+    sent = {"posteriors": rows(np.random.default_rng(0), 100, 0.4)[1].tolist()}
+    assert lasting.post(f"/v1/monitors/{name}/observations", json=sent).status_code == 202
+    deadline = time.monotonic() + 60
+    while (window := windows_of(lasting, name))["state"] == "sealed":
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert window["state"] == "closed", window
+    kept = lasting.get(f"/v1/estimates/{window['estimate']}").json()
+    assert kept["method"] == ALIASES.get(method, method)
+
+
+def windows_of(client: httpx.Client, name: str) -> dict[str, Any]:
+    """The first window of a monitor."""
+    found: dict[str, Any] = client.get(f"/v1/monitors/{name}/windows").json()["items"][-1]
+    return found

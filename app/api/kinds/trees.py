@@ -22,9 +22,8 @@ from app.api.requests import (
     Table,
     at_most,
 )
-from app.api.wire import json
-from app.api.wire.frame import Frame
-from app.api.wire.table import MOST_COLUMNS, feature_names, table, unique
+from app.api.wire import json, table
+from app.api.wire.table import MOST_COLUMNS
 from app.core import budget
 from app.core.errors import Faults, InvalidInput, pointer
 from app.core.prevalence.arrays import Codes, Floats
@@ -172,7 +171,7 @@ class VersatileTrees:
             second_test=given.second_test,
             seed=given.seed,
         )
-        priors, labels = _output_shift(given, model.classes)
+        priors, labels = _output_shift(given, model.classes, sent)
         found = adaptation(model, rows, options, priors, labels)
         content = {
             "size": found.size,
@@ -228,34 +227,22 @@ TRAINING = ("rows", "grown", "max_depth", "min_samples_leaf", "seed")
 
 def _batch(shape: Any, sent: Sent, model: VersatileTree) -> tuple[Any, Floats]:
     """The envelope, and N × d rows in the model's order."""
-    if sent.frame is not None:
-        given = parse.envelope(shape, {**sent.content, "features": []}, sent.text)
-        return given, _framed(sent.frame, model.attributes)
-    given = parse.envelope(shape, sent.content, sent.text)
-    order = json.column_order(given.columns, model.attributes, "/columns")
-    rows = _rows(given.features, model.attributes, "/features")
-    return given, rows if order is None else np.ascontiguousarray(rows[:, order])
-
-
-def _framed(frame: Frame, names: tuple[str, ...]) -> Floats:
+    names = model.attributes
+    if sent.frame is None:
+        given = parse.envelope(shape, sent.content, sent.text)
+        return given, _few(table.batch(given.features, given.columns, names, {}, True), "/features")
+    given = parse.envelope(shape, {**sent.content, "features": []}, sent.text)
+    if given.columns is not None:
+        raise InvalidInput.at("/columns", "the rows are in the body; leave it out")
     faults = Faults()
-    found = []
     for name in names:
-        column = frame.find(name)
-        if column is None or column.numbers is None:
-            what = "is missing" if column is None else "must be a column of numbers"
-            faults.add(pointer(name), what)
-        else:
-            found.append(column.numbers)
+        if sent.frame.find(name) is None:
+            faults.add(pointer(name), "is missing")
     faults.raise_if_any()
-    return np.column_stack(found)
+    return given, _few(table.framed(sent.frame, names, {}, True), "")
 
 
-def _rows(values: Any, names: tuple[str, ...], at: str) -> Floats:
-    """Rows of numbers; null, or NaN in an array, is missing."""
-    if isinstance(values, np.ndarray) and values.shape[1] != len(names):
-        raise InvalidInput.at(at, f"has {values.shape[1]} columns, must have {len(names)}")
-    rows = table(values, names, {}, False, True, at)
+def _few(rows: Floats, at: str) -> Floats:
     if rows.size > MOST_NUMBERS:
         message = f"holds {rows.size} numbers, at most {MOST_NUMBERS} are allowed"
         raise InvalidInput.at(at, message)
@@ -265,8 +252,9 @@ def _rows(values: Any, names: tuple[str, ...], at: str) -> Floats:
 def _growth(given: TreeSourceIn, classes: tuple[str, ...], at: str) -> Growth:
     """What is to be grown, checked."""
     asked, where = given.training, f"{at}/training"
-    names = feature_names(asked.features, asked.feature_names, where)
-    rows = _rows(asked.features, names, f"{where}/features")
+    names = table.feature_names(asked.features, asked.feature_names, where)
+    rows = table.table(asked.features, names, {}, False, True, f"{where}/features")
+    rows = _few(rows, f"{where}/features")
     labels = json.codes(asked.labels, classes, f"{where}/labels")
     if len(labels) != len(rows):
         message = f"has {len(labels)} labels for {len(rows)} rows of features"
@@ -276,7 +264,7 @@ def _growth(given: TreeSourceIn, classes: tuple[str, ...], at: str) -> Growth:
         message = f"has no row of {classes[empty[0]][:60]}; every class needs training rows"
         raise InvalidInput.at(f"{where}/labels", message)
     faults = Faults()
-    for position, name in enumerate(unique(asked.categorical, f"{where}/categorical")):
+    for position, name in enumerate(table.unique(asked.categorical, f"{where}/categorical")):
         if name not in names:
             faults.add(f"{where}/categorical/{position}", f"{json.shown(name)} is not a column")
     faults.raise_if_any()
@@ -295,18 +283,24 @@ def _growth(given: TreeSourceIn, classes: tuple[str, ...], at: str) -> Growth:
 
 
 def _output_shift(
-    given: TreeAdaptationIn, classes: tuple[str, ...]
+    given: TreeAdaptationIn, classes: tuple[str, ...], sent: Sent
 ) -> tuple[Floats | Literal["estimate"] | None, Codes | None]:
     """The target priors that are stated or asked for, or labels of some rows."""
     if given.deployment_labels is None:
         if given.target_priors is None or given.target_priors == "estimate":
             return given.target_priors, None
-        priors, _ = parse.stated_priors(given.target_priors, classes, "/target_priors")
+        priors, _ = parse.stated_priors(given.target_priors, classes, "/target_priors", sent.text)
         return priors, None
     if given.target_priors is not None:
         message = "give the class shares too; send target_priors or labels, one of the two"
         raise InvalidInput.at("/deployment_labels", message)
-    return None, json.codes(given.deployment_labels, classes, "/deployment_labels")
+    if sent.frame is None:
+        return None, json.codes(given.deployment_labels, classes, "/deployment_labels")
+    column = str(given.deployment_labels)
+    labels = sent.frame.labels(column, classes, "/deployment_labels", partial=True)
+    if not (labels >= 0).any():
+        raise InvalidInput.at("/deployment_labels", f"column {column[:80]!r} holds no label")
+    return None, labels[labels >= 0]
 
 
 def _shown(classes: tuple[str, ...], found: OutputShift | None) -> dict[str, Any] | None:

@@ -4,17 +4,18 @@ Bodies are read batch by batch, and no further than the limits.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from app.api.problems import TooLarge, Unparseable, Unsupported
 from app.api.wire import ndjson
-from app.api.wire.frame import Column, Frame
+from app.api.wire.columns import Typed, Written
+from app.api.wire.frame import Frame
 from app.api.wire.pieces import Piece
 from app.core import sheets
-from app.core.errors import InvalidInput, pointer
+from app.core.errors import InvalidInput
 from app.core.prevalence.arrays import Floats
 
 MOST_COLUMNS = 10_000
@@ -36,16 +37,57 @@ def decode(media_type: str, body: bytes | bytearray, limits: Limits) -> Frame:
         return ndjson.decode(body, limits.rows, MOST_COLUMNS)
     pa = _pyarrow()
     try:
-        table = pa.Table.from_batches(_within(DECODERS[media_type](body), limits))
-        names = table.column_names
-        columns = {name: _column(pa, name, table.column(j)) for j, name in enumerate(names)}
+        table = _table(media_type, body, limits)
+        arrays = dict(zip(table.column_names, table.columns, strict=True))
     except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
         kind = media_type.rpartition(".")[2].rpartition("/")[2]
         reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         raise Unparseable(f"the body cannot be read as {kind}: {reason}") from None
-    if len(columns) < len(names):
+    if len(arrays) < table.num_columns:
         raise InvalidInput.at("", "the table has two columns of one name")
-    return Frame(columns, table.num_rows, media_type == CSV)
+    if media_type != CSV:
+        return Frame({name: Typed(array) for name, array in arrays.items()}, table.num_rows)
+    written = Text(body, arrays)
+    columns = {
+        name: Written(name, array, written.read, written.decimal) for name, array in arrays.items()
+    }
+    return Frame(columns, table.num_rows, cells=True)
+
+
+def _table(media_type: str, body: bytes | bytearray, limits: Limits) -> Any:
+    import pyarrow as pa
+
+    try:
+        return pa.Table.from_batches(_within(DECODERS[media_type](body), limits))
+    except pa.ArrowInvalid:
+        if media_type != CSV:
+            raise
+        # A cell may be unlike those of the first block, which gave the column its type.
+        return pa.Table.from_batches(_within(_csv(body, guess=False), limits))
+
+
+@dataclass(frozen=True)
+class Text:
+    """The cells of CSV as they are written, read when they are asked for, and kept."""
+
+    body: bytes | bytearray
+    arrays: dict[str, Any]
+    kept: dict[str, Any] = field(default_factory=dict)
+
+    def decimal(self) -> bool:
+        """Whether no cell can be 0x1F, which pyarrow takes for a whole number, and no other."""
+        return all(mark[1:] not in self.body or mark not in self.body for mark in (b"0x", b"0X"))
+
+    def read(self, name: str) -> Any:
+        """A column, as text or bytes."""
+        import pyarrow as pa
+
+        kind = self.arrays[name].type
+        if pa.types.is_string(kind) or pa.types.is_binary(kind):
+            return self.arrays[name]
+        if name not in self.kept:
+            self.kept[name] = pa.Table.from_batches(_csv(self.body, name)).column(0)
+        return self.kept[name]
 
 
 def _within(batches: Iterable[Any], limits: Limits) -> list[Any]:
@@ -95,41 +137,6 @@ def _pyarrow() -> Any:
     return pyarrow
 
 
-def _column(pa: Any, name: str, chunked: Any) -> Column:
-    kind = chunked.type
-    types = pa.types
-    if types.is_dictionary(kind) and types.is_string(kind.value_type):
-        return _text(chunked.combine_chunks())
-    if types.is_string(kind) or types.is_large_string(kind):
-        return _text(chunked.dictionary_encode().combine_chunks())
-    if types.is_null(kind):
-        return Column(levels=(), codes=np.full(len(chunked), -1, np.intp))
-    if types.is_integer(kind) or types.is_floating(kind):
-        numbers = np.ascontiguousarray(chunked.to_numpy(), np.float64)
-        nulls = None
-        if chunked.null_count:
-            nulls = np.flatnonzero(chunked.is_null().to_numpy())
-        return Column(numbers, nulls)
-    if types.is_timestamp(kind) and kind.tz is not None:
-        micros = chunked.cast(pa.timestamp("us", kind.tz), safe=False).cast(pa.int64())
-        return Column(times=micros.fill_null(np.iinfo(np.int64).min).to_numpy())
-    if types.is_timestamp(kind):
-        message = "holds times without a zone; write them in UTC, like 2026-01-31T00:00:00Z"
-        raise InvalidInput.at(pointer(name), message)
-    raise InvalidInput.at(pointer(name), f"is of type {str(kind)[:60]}; send numbers or text")
-
-
-def _text(encoded: Any) -> Column:
-    chunks = encoded.chunks if hasattr(encoded, "chunks") else [encoded]
-    levels: dict[str, int] = {}
-    parts = []
-    for chunk in chunks:
-        own = [levels.setdefault(level, len(levels)) for level in chunk.dictionary.to_pylist()]
-        codes = chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
-        parts.append(np.array([*own, -1], np.intp)[codes])
-    return Column(levels=tuple(levels), codes=np.concatenate(parts))
-
-
 def _stream(body: bytes | bytearray) -> Iterable[Any]:
     import pyarrow as pa
 
@@ -147,7 +154,8 @@ def _parquet(body: bytes | bytearray) -> Iterable[Any]:
         yield from file.iter_batches(BATCH_ROWS, use_threads=False)
 
 
-def _csv(body: bytes | bytearray) -> Iterable[Any]:
+def _csv(body: bytes | bytearray, only: str | None = None, guess: bool = True) -> Iterable[Any]:
+    """With types as the first rows have them; else, and where ``only`` one is read, as bytes."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -155,9 +163,20 @@ def _csv(body: bytes | bytearray) -> Iterable[Any]:
     if header.count(b",") >= MOST_COLUMNS:
         raise TooLarge(f"the table has more than {MOST_COLUMNS} columns")
     reading = csv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES)
-    converting = csv.ConvertOptions(null_values=[""], strings_can_be_null=True)
-    source = pa.BufferReader(pa.py_buffer(body))
-    with csv.open_csv(source, reading, convert_options=converting) as reader:
+    source = pa.py_buffer(body)
+    names = [only] if only is not None else []
+    if not guess:
+        with csv.open_csv(pa.BufferReader(source), reading) as reader:
+            names = reader.schema.names
+    converting = csv.ConvertOptions(
+        column_types=dict.fromkeys(names, pa.binary()),
+        include_columns=[only] if only is not None else [],
+        null_values=[""],
+        strings_can_be_null=True,
+        # What stands in quotes is text, even if it is empty.
+        quoted_strings_can_be_null=False,
+    )
+    with csv.open_csv(pa.BufferReader(source), reading, convert_options=converting) as reader:
         yield from reader
 
 

@@ -15,6 +15,7 @@ from app.api.wire import matrices
 from app.core.errors import Faults, InvalidInput, pointer
 from app.core.names import Spellings, visible
 from app.core.prevalence.arrays import Codes, Floats
+from app.core.spelling import exact, find
 
 MEDIA_TYPE = "application/json"
 NUMBERS = {int, float}
@@ -173,27 +174,35 @@ def rows(values: Any, columns: Any, names: Sequence[str], at: str, order_at: str
 
 
 def _columnar(values: dict[str, Any], names: Sequence[str], at: str) -> Floats:
+    lists = named_lists(values, names, at)
+    return np.column_stack([_column(cells, at + pointer(name)) for name, cells in lists.items()])
+
+
+def named_lists(
+    values: dict[str, Any], names: Sequence[str], at: str
+) -> dict[str, list[Any] | Floats]:
+    """A list for each of ``names``, in this order, all of one length."""
     values, faults = _respelled(values, names, at), Faults()
     for name in names:
         if name not in values:
             faults.add(at + pointer(name), "is missing")
     faults.raise_if_any()
-    lists = [_column(values[name], at + pointer(name)) for name in names]
-    for name, column in zip(names, lists, strict=True):
-        if len(column) != len(lists[0]):
-            message = f"has {len(column)} rows, {shown(names[0])} has {len(lists[0])}"
+    for name in names:
+        cells = values[name]
+        if not (isinstance(cells, list) or (isinstance(cells, np.ndarray) and cells.ndim == 1)):
+            raise InvalidInput.at(at + pointer(name), "must be a list")
+        if not len(cells):
+            raise InvalidInput.at(at + pointer(name), "holds no rows; send at least one")
+        if len(cells) != len(values[names[0]]):
+            message = f"has {len(cells)} rows, {shown(names[0])} has {len(values[names[0]])}"
             faults.add(at + pointer(name), message)
     faults.raise_if_any()
-    return np.column_stack(lists)
+    return {name: values[name] for name in names}
 
 
-def _column(values: Any, at: str) -> Floats:
-    if isinstance(values, np.ndarray) and values.ndim == 1:
+def _column(values: list[Any] | Floats, at: str) -> Floats:
+    if isinstance(values, np.ndarray):
         return values
-    if not isinstance(values, list):
-        raise InvalidInput.at(at, "must be a list of numbers")
-    if not values:
-        raise InvalidInput.at(at, "holds no rows; send at least one")
     if set(map(type, values)) <= NUMBERS:
         with suppress(OverflowError):
             return np.array(values, dtype=np.float64)
@@ -281,35 +290,35 @@ def named_counts(values: Any, names: Sequence[str], at: str, complete: bool) -> 
 
 
 def codes(values: Any, names: Sequence[str], at: str, partial: bool = False) -> Codes:
-    """A list of labels as positions in ``names``; ``partial``: null is allowed, and is -1."""
+    """A list of labels as positions in ``names``; ``partial``: null is allowed, and is -1.
+
+    Numbers and truth values stand for the name that they spell.
+    """
     if not isinstance(values, list):
         raise InvalidInput.at(at, "must be a list of strings")
     if not values:
         raise InvalidInput.at(at, "holds no rows; send at least one")
-    spelled = Spellings(names)
-    index: dict[str | None, int] = dict(spelled.exact.items())
+    index: dict[str | None, int] = dict(Spellings(names).index().items())
     if partial:
         index[None] = -1
     types = {str, type(None)} if partial else {str}
-    plain = set(map(type, values)) <= types
-    unknown = set(values) - set(index) if plain else set()
-    index |= {label: place for label in unknown if (place := spelled.find(label)) is not None}
-    if plain and unknown <= set(index):
+    if set(map(type, values)) <= types and set(values) <= set(index):
         return np.fromiter(map(index.__getitem__, values), np.intp, len(values))
     faults = Faults()
+    found = np.empty(len(values), np.intp)
     for row, value in enumerate(values):
-        wrong_type = type(value) not in types
-        if not wrong_type and value in index:
-            continue
-        if faults.full:
+        place = index.get(None) if value is None else None
+        if isinstance(value, str | int | float) and exact(value):
+            place = find(value, index)
+        if place is not None:
+            found[row] = place
+        elif faults.full:
             faults.count_another()
-        elif wrong_type:
-            message = f"{shown(value)} is not a string; labels are strings, write them in quotes"
-            faults.add(f"{at}/{row}", message, row)
         else:
-            faults.add(f"{at}/{row}", f"{shown(value)} is not one of {_listed(names)}", row)
+            what = "" if isinstance(value, str) else "is not a string and "
+            faults.add(f"{at}/{row}", f"{shown(value)} {what}is not one of {_listed(names)}", row)
     faults.raise_if_any()
-    raise AssertionError("a row at fault was not found")
+    return found
 
 
 def column_order(columns: Any, names: Sequence[str], at: str) -> list[int] | None:

@@ -8,8 +8,8 @@ import orjson
 
 from app.api.problems import TooLarge, Unparseable
 from app.api.wire import json, lines
-from app.api.wire.frame import Column, Frame
-from app.core.errors import InvalidInput, pointer
+from app.api.wire.frame import Cells, Frame
+from app.core.errors import InvalidInput
 from app.core.prevalence.arrays import Floats
 
 MEDIA_TYPE = "application/x-ndjson"
@@ -24,7 +24,7 @@ def decode(body: bytes | bytearray, most_rows: int, most_columns: int) -> Frame:
         rows = len(next(iter(plain.values())))
         if rows > most_rows:
             raise _too_long(most_rows)
-        return Frame({name: Column(numbers) for name, numbers in plain.items()}, rows)
+        return Frame({name: Cells(numbers) for name, numbers in plain.items()}, rows)
     return _decoded(body, most_rows, most_columns)
 
 
@@ -69,7 +69,7 @@ def _decoded(body: bytes | bytearray, most_rows: int, most_columns: int) -> Fram
         rows += 1
     if rows == 0:
         raise InvalidInput.at("", "the table holds no rows; send at least one")
-    return Frame({name: _column(name, cells) for name, cells in columns.items()}, rows)
+    return Frame({name: Cells(cells) for name, cells in columns.items()}, rows)
 
 
 def _lines(body: bytes | bytearray) -> Iterator[tuple[int, bytes]]:
@@ -81,32 +81,3 @@ def _lines(body: bytes | bytearray) -> Iterator[tuple[int, bytes]]:
         if line:
             yield row, line
         start, row = end + 1, row + 1
-
-
-def _column(name: str, cells: list[Any]) -> Column:
-    kinds = set(map(type, cells)) - {type(None)}
-    if kinds <= {str}:
-        levels: dict[str, int] = {}
-        codes = [-1 if cell is None else levels.setdefault(cell, len(levels)) for cell in cells]
-        return Column(levels=tuple(levels), codes=np.array(codes, np.intp))
-    if kinds <= json.NUMBERS:
-        nulls = np.array([row for row, cell in enumerate(cells) if cell is None], np.intp)
-        try:
-            numbers = np.array([np.nan if cell is None else cell for cell in cells], np.float64)
-        except OverflowError:
-            raise InvalidInput.at(pointer(name), "holds a number that is too large") from None
-        return Column(numbers, nulls if len(nulls) else None)
-    row = _odd(cells)
-    message = f"is {json.shown(cells[row])}; a column holds numbers or text, the same in every row"
-    raise InvalidInput.at(pointer(name, row), message, row)
-
-
-def _odd(cells: list[Any]) -> int:
-    """The first row that is neither number nor text, or not what the rows before it are."""
-    kinds: list[set[Any]] = [set(json.NUMBERS), {str}]
-    for row, cell in enumerate(cells):
-        if cell is not None:
-            kinds = [kind for kind in kinds if type(cell) in kind]
-        if not kinds:
-            return row
-    raise AssertionError("an odd cell was not found")

@@ -5,14 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from app.api.wire.json import NUMBERS, shown
+from app.api.wire.frame import NULL, Cells, Coded, Frame
+from app.api.wire.json import NUMBERS, column_order, named_lists, shown
 from app.core.errors import Faults, InvalidInput
 from app.core.learners.columns import LARGEST, MISSING, UNKNOWN, Level
-from app.core.names import composed
 from app.core.prevalence.arrays import Floats
+from app.core.spelling import exact, find, learn
 
 LONGEST_LEVEL = 200
 MOST_COLUMNS = 1000
+LEVEL = f"must be a string of at most {LONGEST_LEVEL} characters, or a number of at most 2^53"
 Levels = dict[int, dict[Level, int]]
 """Positions of levels, by the position of their column."""
 
@@ -46,6 +48,78 @@ def unique(names: Sequence[str], at: str) -> tuple[str, ...]:
     return tuple(names)
 
 
+def batch(values: Any, columns: Any, names: Sequence[str], levels: Levels, gaps: bool) -> Floats:
+    """The features of a batch in the order of ``names``, N × D.
+
+    ``values``: rows, in the order of ``columns`` where given; or a list by name. ``levels``: of the
+    categorical columns, others are unknown. ``gaps``: null is a missing value, else it is refused.
+    """
+    if isinstance(values, dict) and values:
+        if columns is not None:
+            raise InvalidInput.at("/columns", "orders rows; lists by name need no order")
+        return framed(columnar(values, names, "/features"), names, levels, gaps)
+    order = column_order(columns, names, "/columns")
+    if order is None:
+        return table(values, names, levels, False, gaps, "/features")
+    sent = sorted(names, key=dict(zip(names, order, strict=True)).__getitem__)
+    there = {order[j]: known for j, known in levels.items()}
+    return np.ascontiguousarray(table(values, sent, there, False, gaps, "/features")[:, order])
+
+
+def columnar(values: dict[str, Any], names: Sequence[str], at: str) -> Frame:
+    """Lists by name as a table."""
+    lists = named_lists(values, names, at)
+    return Frame({name: Cells(cells) for name, cells in lists.items()}, len(lists[names[0]]), at)
+
+
+def framed(frame: Frame, names: Sequence[str], levels: Levels, gaps: bool) -> Floats:
+    """The columns of a table as features, N × D; names the cells at fault."""
+    numeric = [name for j, name in enumerate(names) if j not in levels]
+    found = np.empty((frame.rows, len(names)))
+    if numeric:
+        places = [j for j in range(len(names)) if j not in levels]
+        found[:, places] = _bounded(frame, numeric, gaps)
+    for j, known in levels.items():
+        found[:, j] = _framed_codes(frame, names[j], known, gaps)
+    return found
+
+
+def _bounded(frame: Frame, names: Sequence[str], gaps: bool) -> Floats:
+    numbers = frame.numbers(names, gaps)
+    wrong = np.abs(numbers) > LARGEST if gaps else ~(np.abs(numbers) <= LARGEST)
+    faults = Faults()
+    for row, j in np.argwhere(wrong).tolist():
+        message = f"must be a number between -{LARGEST:g} and {LARGEST:g}"
+        faults.add(frame.place(names[j], row), message, row)
+    faults.raise_if_any()
+    return numbers
+
+
+def _framed_codes(frame: Frame, name: str, known: dict[Level, int], gaps: bool) -> Floats:
+    column = frame.column(name)
+    coded = column.coded()
+    if coded is None:
+        message = f"is of type {column.kind[:60]}; levels are text or numbers"
+        raise InvalidInput.at(frame.place(name), message)
+    wrong = coded.mapped([int(not _takes(level, gaps)) for level in coded.levels])
+    faults = Faults()
+    for row in np.flatnonzero(wrong == 1 if gaps else wrong != 0).tolist():
+        message = _gap(name) if wrong[row] == NULL else f"is {shown(column.cell(row))}, {LEVEL}"
+        faults.add(frame.place(name, row), message, row)
+    faults.raise_if_any()
+    return _positions(coded, known)
+
+
+def _positions(coded: Coded, known: dict[Level, int], learns: bool = False) -> Floats:
+    """Cells as positions of levels, new ones added if it ``learns``."""
+    if learns:
+        places: list[float] = [learn(level, known) for level in coded.levels]
+    else:
+        found = [MISSING if level != level else find(level, known) for level in coded.levels]
+        places = [UNKNOWN if place is None else place for place in found]
+    return np.array([*places, MISSING])[coded.codes]
+
+
 def table(
     values: Any, names: Sequence[str], levels: Levels, learns: bool, gaps: bool, at: str
 ) -> Floats:
@@ -55,7 +129,8 @@ def table(
     missing value, otherwise it is refused.
     """
     if isinstance(values, np.ndarray):
-        if values.shape[1] == len(names) and not levels and not (np.abs(values) > LARGEST).any():
+        plain = values.shape[1] == len(names) and not levels
+        if plain and _fits(values, gaps):
             return np.asarray(values, np.float64)
         values = values.tolist()
     if not isinstance(values, list):
@@ -95,45 +170,35 @@ def _numbers(cells: list[Any], gaps: bool) -> Floats | None:
         column = np.array(cells, dtype=np.float64)
     except OverflowError:
         return None
-    return None if (np.abs(column) > LARGEST).any() else column
+    return column if _fits(column, gaps) else None
+
+
+def _fits(values: Floats, gaps: bool) -> bool:
+    """Whether no number is too large, and none is NaN unless that is a missing value."""
+    sizes = np.abs(values)
+    return not (sizes > LARGEST).any() if gaps else bool((sizes <= LARGEST).all())
 
 
 def _codes(cells: list[Any], known: dict[Level, int], learns: bool, gaps: bool) -> Floats | None:
     """A categorical column as positions of levels; None if something is wrong with it."""
-    if any(_level_fault(cell, gaps) for cell in _distinct(cells)):
+    coded = Coded.of(cells)
+    if not all(_takes(level, gaps) for level in coded.levels):
         return None
-    column = np.empty(len(cells))
-    for i, cell in enumerate(cells):
-        if cell is None:
-            column[i] = MISSING
-        elif learns:
-            column[i] = known.setdefault(_level(cell), len(known))
-        else:
-            column[i] = known.get(cell, known.get(_level(cell), UNKNOWN))
-    return column
-
-
-def _distinct(cells: list[Any]) -> list[Any]:
-    """One of each kind and value; all of them where some cannot be compared."""
-    try:
-        return [value for _, value in {(type(cell), cell) for cell in cells}]
-    except TypeError:
-        return cells
-
-
-def _level(cell: str | float) -> Level:
-    """1 and 1.0 are one level, "1" another; text in normal form C."""
-    return composed(cell) if isinstance(cell, str) else float(cell)
-
-
-def _level_fault(cell: Any, gaps: bool) -> str | None:
-    if cell is None:
-        return None if gaps else "must not be null"
-    if type(cell) is str and len(cell) <= LONGEST_LEVEL:
+    if not gaps and (coded.codes == NULL).any():
         return None
-    if type(cell) in NUMBERS and abs(cell) <= LARGEST:
-        return None
-    return f"must be a string of at most {LONGEST_LEVEL} characters, or a number"
+    return _positions(coded, known, learns)
+
+
+def _takes(cell: Any, gaps: bool) -> bool:
+    """Whether a cell may be a level: text that is not long, an exact number; NaN as null may."""
+    if type(cell) is str:
+        return len(cell) <= LONGEST_LEVEL
+    return type(cell) in NUMBERS and (exact(cell) or (gaps and cell != cell))
+
+
+def _gap(name: str) -> str:
+    known = 'only training with missing "impute" fills missing values'
+    return f"column {name[:60]} is null; {known}"
 
 
 def _row_fault(row: Any, names: Sequence[str], levels: Levels, gaps: bool) -> str | None:
@@ -142,15 +207,14 @@ def _row_fault(row: Any, names: Sequence[str], levels: Levels, gaps: bool) -> st
     if len(row) != len(names):
         return f"has {len(row)} values, must have {len(names)}"
     for position, (name, cell) in enumerate(zip(names, row, strict=True)):
-        if cell is None and gaps:
+        if gaps and (cell is None or cell != cell):
             continue
         column = f"column {name[:60]}"
         if cell is None:
-            return f'{column} is null; only training with missing "impute" fills missing values'
+            return _gap(name)
         if position in levels:
-            fault = _level_fault(cell, gaps)
-            if fault is not None:
-                return f"{column} is {shown(cell)}, {fault}"
+            if not _takes(cell, gaps):
+                return f"{column} is {shown(cell)}, {LEVEL}"
         elif type(cell) not in NUMBERS:
             return f"{column} is {shown(cell)}, must be a number; name categorical columns"
         elif not abs(cell) <= LARGEST:

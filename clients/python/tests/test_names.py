@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from app.core import sheets
-from clients.python.tests.streams import until
 from priorshift_client import Client, Source, WindowSpec, as_sklearn, name_of
 from priorshift_client.names import place_of
 from tests.core.test_names import E_APART, E
+from tests.patience import until
 
 ROWS = np.array([[0.9, 0.1], [0.3, 0.7], [0.2, 0.8]] * 5)
 WILD = ('=HYPERLINK("http://x")', "-2+3", "'=y", "-1", "@x", "fraud", "'tis")
