@@ -5,7 +5,7 @@ import json as stdlib_json
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from app.api import parse, present
+from app.api import asking, parse, present
 from app.api.accept import accepted, require_json
 from app.api.context import (
     ModelName,
@@ -34,13 +34,11 @@ from app.core.warnings import Warning
 from app.estimation import (
     AdjustedRows,
     OutputBatch,
-    ShiftOptions,
     adjust_batch,
     adjust_intercepts,
     check_region,
     compare_priors,
 )
-from app.estimation import Request as Asked
 
 router = APIRouter(prefix="/v1/models/{name}/versions/{version}", tags=["batches"])
 BATCH_PROBLEMS = problems(400, 404, 406, 409, 413, 415, 422, 503)
@@ -69,27 +67,21 @@ def create_posteriors(
     media_type = accepted(request, (*BATCHES, *arrow.ALIASES))
     sent = payload.batch()
     given = parse.envelope(PosteriorsIn, sent.content, sent.text)
+    if given.target_priors is not None:
+        parse.leave_out(given, ("method", "options"), "finds target_priors, which are stated")
+    if given.adjust == "always":
+        parse.leave_out(given, ("shift",), 'is of "adjust": "if-shifted"')
     record = store.version(name, version)
     source = record.source
     batch = parse.batch(given, source, learners.of(record), sent.frame)
     target: Floats | None = None
     said: tuple[Warning, ...] = ()
     if given.target_priors is not None:
-        target, said = parse.stated_priors(
-            given.target_priors, source.classes, "/target_priors", sent.text
-        )
+        target, said = parse.stated_priors(given.target_priors, source.classes, "/target_priors")
     costs = None if given.costs is None else parse.costs(given.costs, len(source.classes))
     if costs is not None and media_type != json.MEDIA_TYPE:
         raise InvalidInput.at("/costs", "asks for decisions, which only a JSON answer holds")
-    asked = Asked(
-        method=given.method,
-        em=parse.em_options(given.options),
-        bayes=parse.bayes_options(given.options, source.classes),
-        soft=given.options.soft,
-        shift=ShiftOptions(**given.shift.model_dump()),
-        only_if_shifted=given.adjust == "if-shifted",
-        refit=learners.of(record).refit(given.method, given.options, batch),
-    )
+    asked = asking.asked(given, source, learners.of(record), batch)
     rows = adjust_batch(source, batch, target, asked, nulls.of(record), costs)
     warnings = (*said, *rows.warnings)
     if media_type != json.MEDIA_TYPE:
@@ -136,7 +128,7 @@ def create_shift_test(
     given = parse.envelope(ShiftTestIn, sent.content, sent.text)
     record = store.version(name, version)
     batch = parse.batch(given, record.source, learners.of(record), sent.frame)
-    asked = Asked(shift=ShiftOptions(**given.shift.model_dump()))
+    asked = asking.asked(given, record.source)
     result = compare_priors(record.source, batch, asked, nulls.of(record))
     return answer(
         ShiftTestOut(
@@ -170,7 +162,7 @@ def create_region_test(
     record = store.version(name, version)
     source = record.source
     batch = parse.batch(given, source, learners.of(record), sent.frame)
-    priors, said = parse.stated_priors(given.priors, source.classes, "/priors", sent.text)
+    priors, said = parse.stated_priors(given.priors, source.classes, "/priors")
     result = check_region(source, batch, priors, given.level)
     return answer(
         RegionTestOut(
@@ -201,6 +193,7 @@ def create_bias_adjustment(
     payload: Body,
     request: Request,
     store: StoreDep,
+    nulls: NullsDep,
     learners: LearnersDep,
 ) -> Response:
     """Adjust the intercepts of a softmax model to stated priors, or to the estimate of a batch."""
@@ -211,14 +204,9 @@ def create_bias_adjustment(
     intercepts, reference = parse.intercepts(given, source.classes)
     scoring = learners.of(record)
     target, batch, said = parse.target_or_batch(given, source, scoring)
-    asked = Asked(
-        method=given.method,
-        em=parse.em_options(given.options),
-        bayes=parse.bayes_options(given.options, source.classes),
-        soft=given.options.soft,
-        refit=scoring.refit(given.method, given.options, batch),
-    )
-    result = adjust_intercepts(source, intercepts, reference, target, batch, asked)
+    asked = asking.asked(given, source, scoring, batch)
+    rows = nulls.of(record)
+    result = adjust_intercepts(source, intercepts, reference, target, batch, asked, rows)
     return answer(
         BiasAdjustmentOut(
             model=record.model,

@@ -7,7 +7,7 @@ from uuid import uuid4
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
-from app.api import groups, parse, present
+from app.api import asking, groups, parse, present
 from app.api.accept import require_json
 from app.api.context import (
     Cursor,
@@ -32,15 +32,7 @@ from app.api.trail import CallerDep, seen
 from app.api.wire.frame import Frame
 from app.core.prevalence.arrays import Floats
 from app.engines.engine import MOST_GROUPS
-from app.estimation import (
-    Estimate,
-    IntervalOptions,
-    ShiftOptions,
-    SourceRows,
-    estimate,
-)
-from app.estimation import Request as Asked
-from app.estimation.request import Refit
+from app.estimation import Estimate, SourceRows, estimate
 from app.metrics import Metrics
 from models_store.estimates import Filter
 from models_store.records import VersionRecord
@@ -118,9 +110,9 @@ class _Maker:
         """Of the request's batch, or of these rows of it under this segment."""
         given, source = self.given, self.record.source
         batch = parse.batch(given, source, self.scoring, frame)
-        refit = self.scoring.refit(given.method, given.options, batch)
+        asked = asking.asked(given, source, self.scoring, batch)
         with self.metrics.estimating(self.record.model, self.record.number) as method:
-            result = estimate(source, batch, _asked(given, source.classes, refit), self.rows)
+            result = estimate(source, batch, asked, self.rows)
             method.append(result.method)
         id = uuid4().hex if self.keep else None
         labels = {**given.segment, **(segment or {})}
@@ -208,21 +200,6 @@ def get_estimate(id: Annotated[str, Path()], store: StoreDep, caller: CallerDep)
     with store.read() as unit:
         record = unit.estimates.get(identity(id, "estimate"), caller.models)
         return answer(record.content)
-
-
-def _asked(given: EstimateIn, names: tuple[str, ...], refit: Refit | None) -> Asked:
-    return Asked(
-        method=given.method,
-        em=parse.em_options(given.options),
-        bayes=parse.bayes_options(given.options, names),
-        soft=given.options.soft,
-        shift=ShiftOptions(**given.shift.model_dump()),
-        interval=IntervalOptions(**given.interval.model_dump()),
-        trace="trace" in given.include,
-        posteriors="posteriors" in given.include,
-        histogram="histogram" in given.include,
-        refit=refit,
-    )
 
 
 def _with_arrays(

@@ -7,7 +7,7 @@ import numpy as np
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
-from app.api import parse, present
+from app.api import asking, parse, present
 from app.api.accept import require_json
 from app.api.context import (
     Cursor,
@@ -27,14 +27,14 @@ from app.api.once import OnceDep
 from app.api.openapi import takes
 from app.api.payload import Body, only
 from app.api.requests import NAME, EvaluationIn
+from app.api.responses.estimates import IntervalOut
 from app.api.responses.evaluations import EvaluationOut, EvaluationPage
 from app.api.responses.parts import WarningOut
 from app.api.trail import CallerDep, seen
 from app.api.wire import json
 from app.core.errors import InvalidInput
 from app.core.prevalence.arrays import Codes
-from app.estimation import IntervalOptions, PosteriorBatch, estimate
-from app.estimation import Request as Asked
+from app.estimation import PosteriorBatch, estimate
 from app.estimation.evaluate import Evaluation, compare, evaluate
 from models_store.errors import NotFound
 from models_store.evaluations import EvaluationFilter
@@ -42,8 +42,8 @@ from models_store.records import EstimateRecord, VersionRecord
 from models_store.store import UnitOfWork
 
 router = APIRouter(tags=["evaluations"])
-Finding = tuple[Evaluation, str, list[WarningOut]]
-"""The evaluation, the method of the estimate, its warnings."""
+Finding = tuple[Evaluation, str, IntervalOut | None, list[WarningOut]]
+"""The evaluation; of the estimate the method, the interval and its warnings."""
 
 
 @router.post(
@@ -139,6 +139,8 @@ def _of_kept(
         raise NotFound(f"estimate {kept.id} is of {kept.model} version {kept.version}")
     if any(getattr(given, name) is not None for name in parse.COUNTS):
         raise InvalidInput.at("/estimate", "names a kept batch; send labels alone, without rows")
+    settled = ("columns", "method", "options", "interval")
+    parse.leave_out(given, settled, "is of a batch; estimate names one that was estimated")
     content = kept.content
     if len(labels) != content["size"]:
         message = f"has {len(labels)} labels for the {content['size']} rows of the estimate"
@@ -151,7 +153,9 @@ def _of_kept(
     lower, upper = column("lower"), column("upper")
     interval = None if lower is None or upper is None else (lower, upper)
     found = compare(column("estimate"), column("counted"), interval, labels)
-    return found, content["method"], [WarningOut(**w) for w in content["warnings"]]
+    told = content.get("interval")
+    shown = None if told is None else IntervalOut(**told)
+    return found, content["method"], shown, [WarningOut(**w) for w in content["warnings"]]
 
 
 def _of_batch(
@@ -161,22 +165,17 @@ def _of_batch(
     batch = parse.batch(given, record.source, scoring)
     if batch.size != len(labels):
         raise InvalidInput.at("/labels", f"has {len(labels)} labels for {batch.size} rows")
-    asked = Asked(
-        method=given.method,
-        em=parse.em_options(given.options),
-        bayes=parse.bayes_options(given.options, record.source.classes),
-        soft=given.options.soft,
-        interval=IntervalOptions(**given.interval.model_dump()),
-        posteriors=isinstance(batch, PosteriorBatch),
-        refit=scoring.refit(given.method, given.options, batch),
-    )
+    rows = isinstance(batch, PosteriorBatch)
+    asked = asking.asked(given, record.source, scoring, batch, posteriors=rows)
     result = estimate(record.source, batch, asked, nulls.of(record))
-    return evaluate(batch, result, labels), result.method, present.warnings(result.warnings)
+    shown = present.interval(result.interval)
+    said = present.warnings(result.warnings)
+    return evaluate(batch, result, labels), result.method, shown, said
 
 
 def _shown(record: VersionRecord, estimate_id: str | None, finding: Finding) -> EvaluationOut:
     names = record.source.classes
-    found, method, warnings = finding
+    found, method, interval, warnings = finding
     estimated = present.shares_error(found.estimate)
     assert estimated is not None
     return EvaluationOut(
@@ -191,6 +190,7 @@ def _shown(record: VersionRecord, estimate_id: str | None, finding: Finding) -> 
         counted=present.shares_error(found.counted),
         estimate=estimated,
         covered=None if found.covered is None else dict(zip(names, found.covered, strict=True)),
+        interval=interval,
         before=present.quality(names, found.before),
         after=present.quality(names, found.after),
         warnings=warnings,

@@ -104,6 +104,7 @@ def _inputs(more: Sequence[ModuleType]) -> dict[str, Any]:
 
 def _query(shape: type[BaseModel]) -> dict[str, Any]:
     """The fields that an NPY body leaves to the query: scalars, dotted where nested."""
+    properties = shape.model_json_schema()["properties"]
     strings = {"type": "array", "items": {"type": "string"}}
     kinds = {"type": "string", "enum": ["posteriors", "features"], "default": "posteriors"}
     found: dict[str, Any] = {"columns": strings, "predictions": {"type": "string"}, "rows": kinds}
@@ -114,13 +115,17 @@ def _query(shape: type[BaseModel]) -> dict[str, Any]:
     for name, field in shape.model_fields.items():
         inner = field.annotation
         if isinstance(inner, type) and issubclass(inner, requests.In):
-            properties = inner.model_json_schema()["properties"]
-            found.update({f"{name}.{key}": value for key, value in properties.items()})
-        elif inner is str:
-            found[name] = {"type": "string", "default": field.default}
-        elif inner is float:
-            found[name] = {"type": "number", "default": field.default}
+            nested = inner.model_json_schema()["properties"]
+            found |= {f"{name}.{key}": value for key, value in nested.items() if _scalar(value)}
+        elif _scalar(properties[name]):
+            found[name] = properties[name]
     return found
+
+
+def _scalar(schema: dict[str, Any]) -> bool:
+    """Whether one word of a query can say it."""
+    kinds = schema.get("anyOf", [schema])
+    return any(kind.get("type") in ("string", "number", "integer", "boolean") for kind in kinds)
 
 
 def _guard(operation: dict[str, Any], rule: str | None) -> None:

@@ -3,10 +3,11 @@
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from app.api import parse, present
+from app.api import asking, parse, present
 from app.api.accept import require_json
 from app.api.context import ModelName, Selector, StoreDep, answer, problems
 from app.api.learners import LearnersDep
+from app.api.nulls import NullsDep
 from app.api.openapi import takes
 from app.api.payload import Body, only
 from app.api.requests import AdjustedModelIn
@@ -14,7 +15,6 @@ from app.api.responses.batches import ParametersOut
 from app.core.errors import MethodUnavailable
 from app.core.learners.linear import Linear
 from app.core.learners.trained import Trained
-from app.estimation import Request as Asked
 from app.estimation import adjust_intercepts
 from models_store.records import VersionRecord
 
@@ -48,6 +48,7 @@ def create_adjusted_model(
     payload: Body,
     request: Request,
     store: StoreDep,
+    nulls: NullsDep,
     learners: LearnersDep,
 ) -> Response:
     """The trained softmax model adjusted to stated priors, or to the estimate of a batch.
@@ -61,13 +62,9 @@ def create_adjusted_model(
     trained, fitted = _softmax(record, learners)
     source, scoring = record.source, learners.of(record)
     target, batch, said = parse.target_or_batch(given, source, scoring)
-    asked = Asked(
-        method=given.method,
-        em=parse.em_options(given.options),
-        bayes=parse.bayes_options(given.options, source.classes),
-        refit=scoring.refit(given.method, given.options, batch),
-    )
-    result = adjust_intercepts(source, fitted.intercepts, None, target, batch, asked)
+    asked = asking.asked(given, source, scoring, batch)
+    own, rows = fitted.intercepts, nulls.of(record)
+    result = adjust_intercepts(source, own, None, target, batch, asked, rows)
     adjusted = Linear(result.scale * fitted.weights, result.intercepts)
     shown = present.parameters(record, trained, adjusted)
     shown.method = result.method

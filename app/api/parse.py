@@ -290,11 +290,9 @@ def _posteriors(given: BatchIn, model: SourceModel) -> PosteriorBatch:
 
 
 def stated_priors(
-    given: Any, names: tuple[str, ...], at: str, text: bool = False
+    given: Any, names: tuple[str, ...], at: str
 ) -> tuple[Floats, tuple[Warning, ...]]:
-    """Stated priors, in order, and what was done to them; ``text``: from a query."""
-    if text and isinstance(given, dict):
-        given = {name: _number(value) for name, value in given.items()}
+    """Stated priors, in order, and what was done to them."""
     notes: list[Warning] = []
     return _priors(given, names, at, notes), tuple(notes)
 
@@ -355,13 +353,17 @@ def target_or_batch(
         raise InvalidInput.at("", "needs target_priors or a batch, one of the two")
     if given.target_priors is None:
         return None, batch(given, model, scores), ()
+    leave_out(given, ("method", "options", "labels", "columns"), "is of a batch, not of priors")
     target, said = stated_priors(given.target_priors, model.classes, "/target_priors")
     return target, None, said
 
 
-def _number(value: Any) -> Any:
-    """A number of a query; anything else is left for the check."""
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return value
+def leave_out(given: BaseModel, names: Sequence[str], why: str, at: str = "") -> None:
+    """``InvalidInput`` for what was given other than its default, and would say nothing."""
+    for name in names:
+        value = getattr(given, name)
+        default = type(given).model_fields[name].get_default(call_default_factory=True)
+        if isinstance(value, BaseModel):
+            leave_out(value, list(type(value).model_fields), why, f"{at}/{name}")
+        elif value != default:
+            raise InvalidInput.at(f"{at}/{name}", f"{why}; leave it out")

@@ -222,19 +222,33 @@ Body = Annotated[Payload, Depends(_payload, scope="function")]
 """Let go of when the handler is done: a turn does not last until a slow client has read."""
 
 REPEATED = {"columns", "include"}
+BY_CLASS = ("target_priors", "priors", "options.prior")
+"""Numbers keyed by class, ``options.prior.legit=2``; a class may hold dots."""
 
 
 def _nested(query: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """``interval.level=0.9`` as {"interval": {"level": "0.9"}}; a name repeated is an error."""
     envelope: dict[str, Any] = {}
     for name, value in query:
-        first, _, rest = name.partition(".")
         if name in REPEATED:
             envelope.setdefault(name, []).append(value)
             continue
-        place: Any = envelope.setdefault(first, {}) if rest else envelope
-        key = rest or first
+        keyed = next((known for known in BY_CLASS if name.startswith(f"{known}.")), None)
+        *parents, key = name.split(".", 1) if keyed is None else keyed.split(".")
+        if keyed is not None:
+            parents, key = [*parents, key], name.removeprefix(f"{keyed}.")
+        place: Any = envelope
+        for parent in parents:
+            place = place.setdefault(parent, {}) if isinstance(place, dict) else place
         if not isinstance(place, dict) or key in place:
             raise InvalidInput.at(pointer("query", name), "is given twice; give it once")
-        place[key] = value
+        place[key] = value if keyed is None else _number(value)
     return envelope
+
+
+def _number(value: str) -> float | str:
+    """A number of a query; anything else is left for the check."""
+    try:
+        return float(value)
+    except ValueError:
+        return value

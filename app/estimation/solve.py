@@ -20,11 +20,18 @@ from app.core.prevalence.matching.match import Match, match_means
 from app.estimation.answers import Diagnostics
 from app.estimation.choice import Method
 from app.estimation.evidence import Evidence
-from app.estimation.request import OutputBatch, Request
+from app.estimation.request import BayesOptions, EmOptions, OutputBatch, Request
 
 WITHOUT_LABELS: frozenset[Method] = frozenset({"cc", "acc", "acc-qp", "pacc-qp"})
 SOFT: frozenset[Method] = frozenset({"acc-qp", "kmm-gaussian", "rffm"})
 """Methods whose shares may sum to less than one."""
+OPTIONS: dict[str, tuple[Method, ...]] = {
+    "tolerance": ("em", "em-stop"),
+    "max_iterations": ("em", "em-stop", "cde"),
+    "prior": ("bayes",),
+    "seed": ("bayes",),
+}
+"""Whose options these are; of other methods they would say nothing."""
 RADIUS_RISK = 0.05
 MOST_WORK = 2e10
 """Most numbers, N · C · max_iterations, that a longer EM than usual may go through."""
@@ -52,9 +59,30 @@ def solve(evidence: Evidence, method: Method, request: Request) -> Solution:
             "labels-unused",
             f"{method} cannot use the labels of {evidence.labelled} rows; mle does",
         )
+    _require_used(evidence, method, request)
+    return _SOLVERS[method](evidence, request)
+
+
+def _require_used(evidence: Evidence, method: Method, request: Request) -> None:
+    """``InvalidInput`` for an option other than its default that ``method`` has not.
+
+    Whoever leaves the method to the service is told instead.
+    """
     if request.soft and method not in SOFT:
         raise InvalidInput.at("/options/soft", _hard(method))
-    return _SOLVERS[method](evidence, request)
+    given = {**vars(request.em), **vars(request.bayes)}
+    defaults = {**vars(EmOptions()), **vars(BayesOptions())}
+    said = []
+    for name, methods in OPTIONS.items():
+        if method in methods or np.array_equal(given[name], defaults[name]):
+            continue
+        owners = " and ".join(methods)
+        if request.method != "auto":
+            message = f"is of {owners}, not of {method}; leave it out"
+            raise InvalidInput.at(f"/options/{name}", message)
+        said.append(f"{name} is of {owners}")
+    if said:
+        evidence.warn("options-unused", f"{'; '.join(said)}; the method here is {method}")
 
 
 def _hard(method: Method) -> str:

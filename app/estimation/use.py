@@ -180,13 +180,14 @@ def adjust_intercepts(
     target: Floats | None,
     batch: Batch | None,
     request: Request,
+    rows: SourceRows | None = None,
 ) -> AdjustedModel:
     """Intercepts of a softmax model, adjusted to ``target`` or to the estimate of a batch."""
     method, said = None, model.warnings
     source = model.output_priors
     if target is None:
         assert batch is not None
-        evidence = Evidence(model, batch)
+        evidence = Evidence(model, batch, rows)
         method, _ = choose(model, batch, request.method)
         target = _known(solve(evidence, method, request).prevalence)
         source = evidence.source_of(method)
@@ -208,7 +209,7 @@ def compare_priors(
     model: SourceModel, batch: Batch, request: Request, rows: SourceRows | None = None
 ) -> ShiftAnswer:
     """Test whether the priors of the batch's population differ from the source's."""
-    evidence = Evidence(model, batch)
+    evidence = Evidence(model, batch, rows)
     evidence.require_likelihood("a shift test")
     solution = solve(evidence, "mle", request)
     tested = request.shift or ShiftOptions()

@@ -3,12 +3,11 @@
 from typing import Any
 from uuid import uuid4
 
-from app.api import groups, present
+from app.api import asking, groups, present
 from app.api.context import now
 from app.datasets.partition import Counts
 from app.engines import Outcome, engine, estimate_partitions
 from app.engines.sums import Group
-from app.estimation import IntervalOptions, Request, ShiftOptions
 from app.jobs.work import Context, Result, told
 from models_store.store import UnitOfWork
 
@@ -37,11 +36,7 @@ def run(context: Context) -> Result:
 def estimated(context: Context, partitions: Any, state: dict[str, Any]) -> Outcome:
     """An estimate of each group, going on from ``state``."""
     asked, settings, version = context.asked, context.settings, context.version
-    request = Request(
-        asked.method,
-        shift=ShiftOptions(**asked.shift.model_dump()),
-        interval=IntervalOptions(**asked.interval.model_dump()),
-    )
+    request = asking.asked(asked, version.source)
     with engine(settings.dask_scheduler, settings.data_memory_bytes) as where:
         return estimate_partitions(
             version.source,

@@ -7,6 +7,7 @@ from threading import Event
 from typing import Annotated, Any, Literal
 from uuid import uuid4
 
+import numpy as np
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response, StreamingResponse
@@ -31,12 +32,12 @@ from app.api.problems import Busy, Forbidden
 from app.api.requests import NAME
 from app.api.trail import CallerDep, TrailDep, seen
 from app.callers import Caller
-from app.core.errors import InvalidInput, MethodUnavailable
+from app.core.errors import InvalidInput
 from app.datasets.adjusted import Output
 from app.datasets.dataset import resolve
 from app.datasets.roots import Roots
-from app.estimation import availability
-from app.estimation.choice import ALIASES
+from app.estimation import SummedBatch
+from app.estimation.choice import choose
 from app.jobs.outputs import claim
 from app.jobs.shapes import JobIn, JobOut, JobPage
 from app.settings import Settings
@@ -246,14 +247,8 @@ def _version(given: JobIn, store: Store) -> int:
     record = store.version(given.model, selector if given.alias is None else f"@{given.alias}")
     if given.target_priors is not None:
         parse.stated_priors(given.target_priors, record.source.classes, "/target_priors")
-    if given.method != "auto":
-        method = ALIASES.get(given.method, given.method)
-        known = {a.method: a.reason for a in availability(record.source)}
-        if method not in known:
-            raise InvalidInput.at("/method", f"{given.method!r} is not a method")
-        lacking = known[method]
-        if lacking is not None:
-            raise MethodUnavailable(method, lacking)
+    rows = SummedBatch(np.empty((0, len(record.source.classes))))
+    choose(record.source, rows, given.method)
     return record.number
 
 

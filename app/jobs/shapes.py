@@ -75,6 +75,8 @@ class JobIn(In):
             raise ValueError("register makes the next version; leave version and alias out")
         if self.kind == "adjust" and self.output is None:
             raise ValueError("adjust needs output, a folder below the output root")
+        if self.target_priors is not None and self.method != "auto":
+            raise ValueError("method finds target_priors, which are stated; leave it out")
         return self
 
 

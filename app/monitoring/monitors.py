@@ -24,11 +24,12 @@ from app.api.openapi import takes
 from app.api.payload import Body, only
 from app.api.requests import MONITOR_NAME, NAME
 from app.api.trail import CallerDep, TrailDep, seen
-from app.core.errors import InvalidInput, MethodUnavailable
+from app.core.errors import MethodUnavailable
 from app.core.prevalence.source import SourceModel
 from app.core.prevalence.watching.budget import LARGEST
 from app.core.warnings import Warning
 from app.estimation import availability
+from app.estimation.choice import canonical
 from app.monitoring import levels
 from app.monitoring.shapes import (
     AlertSpecOut,
@@ -207,10 +208,7 @@ def _require_method(source: SourceModel, method: str) -> None:
         reason = "it needs more of the rows than is kept of a window; choose mle or acc-qp"
         raise MethodUnavailable(method, reason)
     known = {a.method: a.reason for a in availability(source)}
-    method = {"bbse": "acc", "bbse+": "acc-qp", "sld": "em", "emq": "em"}.get(method, method)
-    if method not in known:
-        raise InvalidInput.at("/method", f"{method[:40]!r} is not a method")
-    lacking = known[method]
+    lacking = known[canonical(method)]
     if lacking is not None:
         raise MethodUnavailable(method, lacking)
 

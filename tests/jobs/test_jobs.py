@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.engines.engine import MOST_GROUPS
+from app.estimation.choice import ALIASES, METHODS
 from tests.api.sources import CLASSES, scores
 from tests.jobs.places import Place, fill, placed, write
 
@@ -246,3 +247,21 @@ def test_what_is_wrong_with_a_job(
     assert answer.status_code == status, answer.text
     if status == 422:
         assert answer.json()["errors"][0]["pointer"].startswith(pointer)
+
+
+@pytest.mark.parametrize("method", [*METHODS, *ALIASES])
+def test_every_method_is_used_or_refused_when_asked(lasting: Place, method: str) -> None:
+    """A job never fails for what could be known when it was asked for."""
+    if not lasting.data.joinpath("scores").exists():
+        fill(lasting.data)
+    for kind in ({"kind": "estimate"}, {"kind": "adjust", "output": f"by-{method}"}):
+        answer = lasting.ask(**kind, method=method)
+        if answer.status_code == 409:
+            assert ALIASES.get(method, method) in answer.json()["detail"]
+            continue
+        assert answer.status_code == 202, answer.text
+        job = lasting.done(answer.json()["id"])
+        assert job["state"] == "done", job["errors"]
+        for item in job["estimates"]:
+            kept = lasting.client.get(f"/v1/estimates/{item['estimate']}").json()
+            assert kept["method"] == ALIASES.get(method, method)

@@ -40,6 +40,17 @@ MOST_TARGET_ROWS = 10_000
 MOST_LEVELS = 20
 MOST_NUMBERS = 20_000_000
 """Starts, or chains, × rows × components: they are worked on together."""
+OF_GIBBS = (
+    "draws",
+    "burn_in",
+    "chains",
+    "align",
+    "level",
+    "spread",
+    "shape",
+    "scale",
+    "kappa",
+)
 APART = 1.05
 """Split R-hat of a number whose chains still tell different stories."""
 
@@ -134,6 +145,8 @@ class RegressionMixtures:
         x = _rows(given.x, "/x", MOST_TARGET_ROWS)
         y = _list(given.y, "/y", MOST_TARGET_ROWS)
         options = given.options
+        others = ("starts",) if given.method == "gibbs" else OF_GIBBS
+        parse.leave_out(options, others, f"is no option of {given.method}", "/options")
         together = options.chains if given.method == "gibbs" else options.starts
         what = "chains" if given.method == "gibbs" else "starts"
         _require_work(together, len(y), source.components, f"/options/{what}")
@@ -183,8 +196,8 @@ class RegressionMixtures:
 def _drawn(source: RegressionMixture, x: Floats, y: Floats, given: MixtureAdaptationIn) -> Adapted:
     """The target's regressions drawn from their posterior."""
     options = given.options
-    if given.link != "auto":
-        raise InvalidInput.at("/link", "is for em; gibbs draws the coefficients freely")
+    parse.leave_out(given, ("link",), "is for em; gibbs draws the coefficients freely")
+    parse.leave_out(given, ("criterion",), "is for em; gibbs has no links to choose from")
     spread = SPREAD if options.spread is None else _spread(options.spread, "/options/spread")
     scale = None if options.scale is None else _spread(options.scale, "/options/scale")
     prior = priors(source, spread, options.shape, scale, options.kappa)

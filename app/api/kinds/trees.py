@@ -289,7 +289,7 @@ def _output_shift(
     if given.deployment_labels is None:
         if given.target_priors is None or given.target_priors == "estimate":
             return given.target_priors, None
-        priors, _ = parse.stated_priors(given.target_priors, classes, "/target_priors", sent.text)
+        priors, _ = parse.stated_priors(given.target_priors, classes, "/target_priors")
         return priors, None
     if given.target_priors is not None:
         message = "give the class shares too; send target_priors or labels, one of the two"

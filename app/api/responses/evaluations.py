@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from app.api.responses.estimates import IntervalOut
 from app.api.responses.parts import Out, WarningOut
 
 
@@ -41,7 +42,10 @@ class QualityOut(Out):
 
 
 class EvaluationOut(Out):
-    """What late truth says: shares counted and estimated, posteriors before and after adjusting."""
+    """What late truth says: shares counted and estimated, posteriors before and after adjusting.
+
+    ``covered``: whether the ``interval`` of each class holds its true share.
+    """
 
     id: str
     model: str
@@ -54,6 +58,7 @@ class EvaluationOut(Out):
     counted: SharesErrorOut | None
     estimate: SharesErrorOut
     covered: dict[str, bool] | None
+    interval: IntervalOut | None = None
     before: QualityOut | None
     after: QualityOut | None
     warnings: list[WarningOut]
