@@ -14,6 +14,8 @@ import zstandard
 JSON = "application/json"
 CONNECTIONS = 1_000
 CLIENTS = 16
+MEMBER = 1_000_000
+"""Bytes that a gzip member inflates to."""
 DRIP = 1.0
 """Seconds between two drops."""
 PATH = "/v1/models/m/versions/1/estimates?keep=false"
@@ -132,6 +134,14 @@ def _bomb(encoding: str) -> Says:
     return _whole(packed, more=f"Content-Encoding: {encoding}\r\n")
 
 
+def _packed(opening: str, item: str, closing: str) -> Says:
+    """JSON of 120 MB, ``item`` again and again, in gzip; its members repeat, so it is made fast."""
+    many = item.encode() * (MEMBER // len(item.encode()))
+    members = [gzip.compress(opening.encode()), gzip.compress(many) * 120]
+    body = b"".join([*members, gzip.compress((item + closing).encode())])
+    return _whole(body, more="Content-Encoding: gzip\r\n")
+
+
 def _npy(shape: str) -> Says:
     text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".encode()
     header = text + b" " * (117 - len(text)) + b"\n"
@@ -200,6 +210,33 @@ ATTACKS: dict[str, Attack] = {
         lambda target: b"GET /livez HTTP/1.1\r\n" + b"X-A: b\r\n" * 50_000
     ),
     "bombs, 200 kB of gzip or zstd": _repeated(_bomb("gzip"), _bomb("zstd"), clients=64),
+    "names of 120 MB": _repeated(
+        _packed('{"', "a", '": 1}'),
+        _packed('{"segment": {"', "/", '": "a"}}'),
+        _packed('{"predicted_counts": {"', "\\u0000", '": 1}}'),
+        clients=8,
+    ),
+    "texts and numbers of 120 MB": _repeated(
+        _packed('{"method": "', "a", '"}'),
+        _packed('{"predictions": ["', "\\n", '"]}'),
+        _packed('{"columns": "\U0001f600', "a", '"}'),
+        _packed('{"posteriors": [[', "9", "]]}"),
+        _packed('{"posteriors": [[0.', "1", "]]}"),
+        clients=8,
+    ),
+    "JSON of 40,000,000 values": _repeated(
+        _packed('{"predictions": [{}', ",{}", "]}"),
+        _packed('{"segment": {"a":1', ',"a":1', "}}"),
+        _packed('{"features": [[]', ",[]", "]}"),
+        _packed('{"predictions": [999', ",999", "]}"),
+        clients=8,
+    ),
+    "4,000,000 faults": _repeated(
+        _packed('{"posteriors": [[0.5, 0.5]', ", [0.5, 0.25, 0.125, 0.125]", "]}"),
+        _packed('{"features": [[0.5]', ', ["one", "two", null, 0.5]', "]}"),
+        _packed('{"predictions": ["a"', ', "a class that it has not"', "]}"),
+        clients=8,
+    ),
     "JSON 100,000 levels deep": _repeated(
         _whole(b'{"posteriors":' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
         _whole(b'{"a":' * 100_000 + b"1" + b"}" * 100_000),

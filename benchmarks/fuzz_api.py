@@ -1,7 +1,8 @@
 """Generated requests to a real server, from its own description: python -m benchmarks.fuzz_api
 
 schemathesis calls every route with data that fits /openapi.json and with data that does not. It
-checks that nothing is a 5xx, and that status, headers, media type and body are as documented.
+checks that nothing is a 5xx, that status, headers, media type and body are as documented, and that
+no 4xx is longer than 64 kB.
 The same seed gives the same data. The service has keys, and models that the addresses name.
 """
 

@@ -1,6 +1,8 @@
 """What schemathesis does to its requests here: half of the batches and sources fit a model.
 
-Nothing drawn from a JSON schema sums to one, so that no batch would get past the first check.
+Nothing drawn from a JSON schema sums to one, so that no batch would get past the first check. Of
+what is to be refused, some has names and texts of a length that nobody draws. Besides what
+schemathesis checks, no refusal may be long.
 """
 
 import atexit
@@ -39,6 +41,14 @@ FITTING: dict[str, Any] = {
 }
 
 
+LONG: tuple[dict[str, Any], ...] = (
+    {"x" * 100_000: 1},
+    {"\x01/" * 450: {"~" * 900: "\x02" * 50_000}},
+    {"method": "/" * 60_000, "unknown": 1},
+    {f"{'é' * 900}{n}": n for n in range(45)},
+)
+LONGEST = 64_000
+"""Bytes of a refusal."""
 ADAPTING = {
     "machines": ("strategy", "correction", "second_test", "seed", "include"),
     "city": ("link", "criterion", "method"),
@@ -61,11 +71,15 @@ _good_bodies()
 
 @schemathesis.hook
 def before_call(context: Any, case: Any, kwargs: Any) -> None:
-    """Make the batch fit, where it was meant to be good."""
-    if case.meta is None or not case.meta.generation.mode.is_positive:
+    """Make the batch fit, where it was meant to be good; make it long, where it was not."""
+    if case.meta is None:
         return
     path = case.operation.path
     draw = zlib.crc32(repr(case.body).encode())
+    if not case.meta.generation.mode.is_positive:
+        if isinstance(case.body, dict) and draw % 5 == 0:
+            case.body = {**case.body, **LONG[draw // 5 % len(LONG)]}
+        return
     if case.method.upper() != "POST" or not isinstance(case.body, dict) or draw % 2:
         return
     if "adaptations" in path:
@@ -121,6 +135,13 @@ def fitted(body: dict[str, Any], draw: int, truth: bool) -> dict[str, Any]:
 def after_call(context: Any, case: Any, response: Any) -> None:
     """Count the answers."""
     ANSWERS[case.operation.label, response.status_code] += 1
+
+
+@schemathesis.check
+def short_refusal(context: Any, response: Any, case: Any) -> None:
+    """What is refused is not sent back."""
+    if 400 <= response.status_code < 500 and len(response.content) > LONGEST:
+        raise AssertionError(f"a refusal of {len(response.content)} bytes")
 
 
 @atexit.register

@@ -67,9 +67,9 @@ def _besieged(name: str, running: Running, seconds: float) -> list[str]:
     before = memory.resident(running.pid)
     context = multiprocessing.get_context("spawn")
     got = context.Queue()
-    target = Target(running.port, ADMIN, time.time() + seconds + 2)
-    attacker = context.Process(target=attack, args=(name, target, got))
+    attacker = context.Process(target=attack, args=(name, running.port, seconds + 2, got))
     attacker.start()
+    got.get(timeout=60)
     time.sleep(2)
     probe, scorer = bystanders(running, seconds)
     most = memory.peak(running.pid)
@@ -84,10 +84,11 @@ def _besieged(name: str, running: Running, seconds: float) -> list[str]:
     return [name, *cells, str(probe.failed + scorer.failed), said]
 
 
-def attack(name: str, target: Target, got: Any) -> None:
-    """In a process of its own: attack, and put what came of it into ``got``."""
+def attack(name: str, port: int, seconds: float, got: Any) -> None:
+    """In a process of its own: say so in ``got``, attack, and put there what came of it."""
     many_files()
-    got.put(dict(asyncio.run(ATTACKS[name](target))))
+    got.put("ready")
+    got.put(dict(asyncio.run(ATTACKS[name](Target(port, ADMIN, time.time() + seconds)))))
 
 
 def bystanders(running: Running, seconds: float) -> tuple["Patient", "Patient"]:

@@ -50,7 +50,7 @@ COUNTS = ("posteriors", "predictions", "predicted_counts", "features")
 
 def envelope(shape: type[M], content: dict[str, Any], text: bool = False) -> M:
     """Check an envelope; ``text``: its scalars are strings from a query."""
-    return shape.model_validate(content, strict=not text)
+    return _checked(shape, content, strict=not text)
 
 
 def classes(names: list[str], limit: int) -> tuple[str, ...]:
@@ -62,11 +62,15 @@ def classes(names: list[str], limit: int) -> tuple[str, ...]:
 
 def part(shape: type[M], content: Any, at: str) -> M:
     """Check a part of a body that stands at ``at``."""
+    with placed(at):
+        return _checked(shape, content, strict=True)
+
+
+def _checked(shape: type[M], content: Any, strict: bool) -> M:
     try:
-        return shape.model_validate(content, strict=True)
+        return shape.model_validate(content, strict=strict)
     except ValidationError as error:
-        faults = [Fault(at + fault.pointer, fault.message) for fault in schema_faults(error)]
-        raise InvalidInput(faults) from None
+        raise InvalidInput(schema_faults(error), error.error_count()) from None
 
 
 @contextmanager

@@ -1,8 +1,9 @@
 """The body of a request: read within the limit, decoded by its media type."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from app.api.problems import TooLarge, TooSlow, Unsupported
 from app.api.wire import arrow, json, npy
 from app.api.wire.encoding import ENCODINGS, Inflate
 from app.api.wire.frame import Frame
+from app.api.wire.reader import PIECE, let_go
 from app.core import budget
 from app.core.errors import Faults, InvalidInput, pointer
 from app.settings import Settings
@@ -45,12 +47,15 @@ class Payload:
     query: tuple[tuple[str, str], ...]
     max_rows: int = 5_000_000
     max_bytes: int = 128 * 1024 * 1024
+    decoded: list[dict[str, Any]] = field(default_factory=list)
+    """What ``json`` found, to be let go of."""
 
     def json(self, query: Sequence[str] = ()) -> dict[str, Any]:
         """The body as a JSON object; no query parameters but those named are taken."""
         self._require(json.MEDIA_TYPE)
         self.only_query(query)
-        content = json.decode(self.body)
+        content = json.decode(self.body, self.max_rows)
+        self.decoded.append(content)
         _require_rows(content, self.max_rows)
         return content
 
@@ -146,9 +151,21 @@ async def _payload(request: Request) -> AsyncIterator[Payload]:
             media_type = arrow.ALIASES.get(media_type, media_type)
             query = tuple(request.query_params.multi_items())
             limits = settings.max_rows, settings.max_inflated_bytes
-            yield Payload(body.content, media_type, query, *limits)
+            payload = Payload(body.content, media_type, query, *limits)
+            try:
+                yield payload
+            finally:
+                if len(body.content) >= PIECE:
+                    await run_sync(_let_go, payload)
     finally:
         body.release()
+
+
+def _let_go(payload: Payload) -> None:
+    """Free what reading it made, and kept from the collector of garbage."""
+    for content in payload.decoded:
+        let_go(content)
+    gc.unfreeze()
 
 
 def _inflater(request: Request) -> Inflate | None:

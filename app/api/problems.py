@@ -10,7 +10,8 @@ ApiError             what only HTTP knows
 └── Busy             429, too much is under way
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -19,10 +20,18 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from app.core.budget import OutOfTime
-from app.core.errors import Fault, InvalidInput, MethodUnavailable, pointer
+from app.core.errors import (
+    LONGEST_MESSAGE,
+    LONGEST_POINTER,
+    Fault,
+    InvalidInput,
+    MethodUnavailable,
+    clipped,
+    pointer,
+)
 from app.datasets.arrow import ExtraMissing
 from app.training.process import TrainingBusy, TrainingStopped
 from models_store.errors import (
@@ -37,6 +46,8 @@ from models_store.errors import (
 )
 
 SHOWN = 20
+MOST_BYTES = 64_000
+"""Of a problem document, whatever it quotes."""
 UNKNOWN = "is not permitted here; check the field's name in /docs"
 MEDIA_TYPE = "application/problem+json"
 
@@ -128,8 +139,9 @@ def problem(
     detail: str,
     headers: Mapping[str, str] | None = None,
     **extra: Any,
-) -> JSONResponse:
+) -> Response:
     """A problem document; the log gets its code, a page its detail."""
+    detail = clipped(detail, LONGEST_POINTER + LONGEST_MESSAGE)
     request.scope["problem"], request.scope["detail"] = code, detail
     content = {
         "type": f"urn:priorshift:problem:{code}",
@@ -139,7 +151,16 @@ def problem(
         "instance": f"urn:priorshift:request:{request.scope['request_id']}",
         **extra,
     }
-    return JSONResponse(content, status, dict(headers or {}), MEDIA_TYPE)
+    return Response(_rendered(content), status, dict(headers or {}), MEDIA_TYPE)
+
+
+def _rendered(content: dict[str, Any]) -> bytes:
+    """As JSON; with fewer ``errors`` where all of them would be too long."""
+    body = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+    if len(body) <= MOST_BYTES:
+        return body
+    errors = content["errors"]
+    return _rendered({**content, "errors": errors[: len(errors) // 2]})
 
 
 def install(app: FastAPI) -> None:
@@ -153,9 +174,9 @@ def install(app: FastAPI) -> None:
 
 
 def schema_faults(error: ValidationError | RequestValidationError) -> list[Fault]:
-    """Pydantic's findings as faults."""
+    """The first of pydantic's findings as faults."""
     faults = []
-    for item in error.errors():
+    for item in error.errors()[:SHOWN]:
         location = [str(part) for part in item["loc"] if part not in ("body",)]
         message = UNKNOWN if item["type"] == "extra_forbidden" else item["msg"]
         message = message.removeprefix("Value error, ")
@@ -174,19 +195,19 @@ async def _known(request: Request, error: Exception) -> Response:
 
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, InvalidInput)
-    return _unprocessable(request, error.faults, error.count)
+    return unprocessable(request, error.faults, error.count)
 
 
 async def _schema(request: Request, error: Exception) -> Response:
     assert isinstance(error, ValidationError | RequestValidationError)
-    faults = schema_faults(error)
-    return _unprocessable(request, faults, len(faults))
+    return unprocessable(request, schema_faults(error), len(error.errors()))
 
 
-def _unprocessable(request: Request, faults: Any, count: int) -> Response:
+def unprocessable(request: Request, faults: Sequence[Fault], count: int) -> Response:
+    """What is wrong with the input: the first faults, and how many there are in all."""
     shown = []
     for fault in faults[:SHOWN]:
-        entry = {"pointer": fault.pointer, "message": fault.message}
+        entry: dict[str, Any] = {"pointer": fault.pointer, "message": fault.message}
         if fault.row is not None:
             entry["row"] = fault.row
         shown.append(entry)

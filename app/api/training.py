@@ -110,9 +110,9 @@ def _require_values(values: Floats, columns: Columns, recipe: Recipe, at: str) -
         faults.add(f"{at}/features", f"column {columns.names[j][:60]} has no value in any row")
     if recipe.counts:
         numeric = columns.numeric
-        for row in np.flatnonzero((values[:, numeric] < 0).any(axis=1)):
+        for row in faults.some(np.flatnonzero((values[:, numeric] < 0).any(axis=1))):
             message = "holds a negative number; multinomial naive Bayes takes counts"
-            faults.add(f"{at}/features/{row}", message, int(row))
+            faults.add(f"{at}/features/{row}", message, row)
     faults.raise_if_any()
 
 

@@ -3,11 +3,17 @@
 It belongs to the context (a request, a thread started from it), so that no function carries it.
 """
 
+from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from math import inf
 from time import monotonic
+from typing import TypeVar
 
 from app.core.errors import PriorshiftError
+
+T = TypeVar("T")
+EVERY = 1_000
+"""Items of a long list after which the time is looked at."""
 
 _seconds: ContextVar[float] = ContextVar("seconds", default=inf)
 _deadline: ContextVar[float] = ContextVar("deadline", default=inf)
@@ -40,3 +46,11 @@ def check() -> None:
             f"this would take longer than {_seconds.get():g} seconds; send fewer rows or classes "
             "at a time, ask for a cheaper method or interval, or raise PRIORSHIFT_REQUEST_SECONDS"
         )
+
+
+def checked(items: Iterable[T]) -> Iterator[T]:
+    """The items; ``OutOfTime`` between them if nothing is left."""
+    for number, item in enumerate(items):
+        if number % EVERY == 0:
+            check()
+        yield item

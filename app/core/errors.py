@@ -8,20 +8,36 @@ PriorshiftError
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+LONGEST_PART = 200
+"""Characters of a part of a pointer; as many as a class name may have."""
+LONGEST_POINTER = 1_000
+LONGEST_MESSAGE = 1_000
+
+
+def clipped(text: str, most: int) -> str:
+    """A text that may come from a caller, cut to ``most`` characters."""
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One wrong thing: where it is (JSON pointer, row) and what to do about it."""
+    """One wrong thing: where it is (JSON pointer, row) and what to do about it; cut to a length."""
 
     pointer: str
     message: str
     row: int | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pointer", clipped(self.pointer, LONGEST_POINTER))
+        object.__setattr__(self, "message", clipped(self.message, LONGEST_MESSAGE))
+
 
 def pointer(*parts: str | int) -> str:
-    """A JSON pointer (RFC 6901) from its unescaped parts."""
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+    """A JSON pointer (RFC 6901) from its unescaped parts, each cut to ``LONGEST_PART``."""
+    short = (clipped(str(part), LONGEST_PART) for part in parts)
+    return "".join("/" + part.replace("~", "~0").replace("/", "~1") for part in short)
 
 
 class PriorshiftError(Exception):
@@ -61,22 +77,29 @@ class Faults:
     @property
     def full(self) -> bool:
         """Whether the next one is only counted, so that nobody needs its words."""
-        return self._count >= self.SHOWN
+        return len(self._first) >= self.SHOWN
 
-    def count_another(self) -> None:
-        """One more, without words."""
-        self._count += 1
+    def some(self, rows: Any) -> list[int]:
+        """The first of some rows at fault, which are to be added; the rest is counted here."""
+        few = rows[: self.SHOWN - len(self._first)]
+        self._count += len(rows) - len(few)
+        return [int(row) for row in few]
 
     def add(self, pointer: str, message: str, row: int | None = None) -> None:
         """One more."""
         self._count += 1
-        if self._count <= self.SHOWN:
+        if not self.full:
             self._first.append(Fault(pointer, message, row))
+
+    def error(self) -> InvalidInput:
+        """What there was, at least one."""
+        assert self._first
+        return InvalidInput(self._first, self._count)
 
     def raise_if_any(self) -> None:
         """``InvalidInput`` if there were any."""
         if self._count:
-            raise InvalidInput(self._first, self._count)
+            raise self.error()
 
 
 class MethodUnavailable(PriorshiftError):
@@ -85,7 +108,7 @@ class MethodUnavailable(PriorshiftError):
     def __init__(self, method: str, reason: str) -> None:
         self.method = method
         self.reason = reason
-        super().__init__(f"{method} is not available: {reason}")
+        super().__init__(f"{clipped(method, LONGEST_PART)} is not available: {reason}")
 
     def __reduce__(self) -> tuple[type["MethodUnavailable"], tuple[str, str]]:
         """It may come from another process."""

@@ -20,6 +20,7 @@ from app.api.payload import Body
 from app.api.requests import SegmentValue, Timestamp
 from app.api.trail import CallerDep
 from app.api.wire.frame import Cells, Column, Frame
+from app.core import budget
 from app.core.errors import Faults, InvalidInput, pointer
 from app.core.names import Spellings
 from app.core.prevalence.arrays import Codes
@@ -143,7 +144,7 @@ def _times(given: Any, frame: Frame | None, n: int) -> Times:
     if len(given) != n:
         raise InvalidInput.at(at, f"has {len(given)} entries for {n} rows")
     faults, known, found = Faults(), dict[str, int](), np.zeros(n, np.int64)
-    for row, text in enumerate(given):
+    for row, text in enumerate(budget.checked(given)):
         try:
             if not isinstance(text, str) or text not in known:
                 known[text] = _parsed(text, f"{at}/{row}")
@@ -161,7 +162,9 @@ def _column_times(column: Column, name: str) -> Times:
         if coded is None or not all(isinstance(level, str) for level in coded.levels):
             message = f"is of type {column.kind[:60]}; send times with a zone, like {A_TIME}"
             raise InvalidInput.at(pointer(name), message)
-        times = coded.mapped([_parsed(level, pointer(name)) for level in coded.levels], MISSING)
+        times = coded.mapped(
+            [_parsed(level, pointer(name)) for level in budget.checked(coded.levels)], MISSING
+        )
     if (times == MISSING).any():
         row = int(np.argmax(times == MISSING))
         raise InvalidInput.at(pointer(name, row), "is missing; every row needs a time", row)

@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.problems import MEDIA_TYPE
 from app.page.render import page, root_of
+from app.page.sign_in import LONGEST_ADDRESS
 
 MACHINES = ("/v1/", "/static/", "/livez", "/readyz", "/version", "/metrics", "/openapi.json")
 TITLES: Mapping[int, str] = {
@@ -61,6 +62,8 @@ def _shown(request: Request, message: Message) -> Response:
     if status == 401:
         query = f"?{request.url.query}" if request.url.query else ""
         back = quote(request.url.path.removeprefix(root_of(request)) + query, safe="/")
+        if len(back) > LONGEST_ADDRESS:
+            back = "/"
         return RedirectResponse(f"{root_of(request)}/sign-in?next={back}", 303)
     detail = request.scope.get("detail", "")
     answer = page(

@@ -2,8 +2,7 @@
 
 A body is inflated, decoded and checked as that of a request, and only the documented errors may
 come out. A JSON body that is accepted must be what Python's own parser reads, and whatever is said
-of a fault must be text that an answer can carry. Inputs are numbered; the same number is the same
-input.
+of a fault must fit an answer of 64 kB. Inputs are numbered; the same number is the same input.
 """
 
 import argparse

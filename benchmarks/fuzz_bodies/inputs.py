@@ -62,6 +62,7 @@ FIELDS = (
     *("class_counts", "priors", "confusion_matrix", "outputs", "validation", "training"),
     *("calibration", "metadata", "source", "classes"),
 )
+BY_NAME = ("predicted_counts", "class_counts", "priors", "posteriors", "segment", "options")
 ODD_BYTES = (b"\x00", b"\xff", b"]", b"[", b"{", b'"', b",", b"\\ud800", b"\xed\xa0\x80")
 SHAPES = (
     *("(1000000000000, 2)", "(-1, 2)", "(2, -1)", "(9223372036854775808, 2)", "(True, 2)"),
@@ -262,6 +263,43 @@ def _wide(rng: Random) -> Input:
     return Input(f'{{"{name}":[{row}]}}'.encode())
 
 
+def _long(rng: Random) -> Input:
+    """Names, texts and numbers that nobody needs as long as they are, in any place."""
+    letter = rng.choice(["a", "/", "~", "\x01", "\x01", "\x01", '"', "\n", "é", "\U0001f600"])
+    name = letter * rng.choice([63, 300, 990, 990, 990, 1001, 20_000, 140_000, 900_000])
+    many = {f"{name[:990]}{n}": n for n in range(rng.choice([1, 21, 60]))}
+    good: dict[str, Any] = rng.choice([batch, source])(rng)
+    inner = rng.choice([name, {name: 1}, [name], [[name]], many, many, [many], int("9" * 4000)])
+    field = rng.choice([*FIELDS, *BY_NAME * 4, name])
+    text = json.dumps({**good, field: inner}, ensure_ascii=rng.random() < 0.5)
+    return Input(text.encode(), sent=rng.choice(["batch", "source"]))
+
+
+def _lists(rng: Random) -> Input:
+    """Long lists that are no matrices of numbers, mostly good, with odd items."""
+    gap = rng.choice(["", " ", "\n  "])
+    name, item = rng.choice(
+        (
+            ("predictions", '"a"'),
+            ("predictions", '"a, b],[c"'),
+            ("labels", "null"),
+            ("features", f'[0.5,{gap}"x"]'),
+            ("features", '[0.25,"],["]'),
+            ("posteriors", '{"a":1}'),
+            ("columns", "[[[]]]"),
+            ("metadata", "1e5"),
+        )
+    )
+    items = [item] * (rng.choice([140_000, 200_000, 900_000]) // len(item))
+    for _ in range(rng.choice([0, 0, 1, 2])):
+        odd = rng.choice([*ODD_NUMBERS, "[]", "{}", '"\\ud800"', "[", '"', ""])
+        items[rng.randrange(len(items))] = odd
+    good = json.dumps(rng.choice([batch, source])(rng))[:-1]
+    body = f'{good},{gap}"{name}":{gap}[' + f"{gap},{gap}".join(items) + "]}"
+    given = Input(body.encode(), sent=rng.choice(["batch", "source"]))
+    return replace(given, body=mutated(rng, given.body)) if rng.random() < 0.3 else given
+
+
 def array(rng: Random) -> bytes:
     """A good NPY file, or one of a kind that is not taken."""
     shapes = ((3, 2), (1, 2), (0, 2), (3,), (), (2, 2, 2), (2, 1))
@@ -328,6 +366,8 @@ def frame(rng: Random) -> bytes:
         columns[name] = extra[name]
     if rng.random() < 0.3:
         columns.pop(rng.choice(CLASSES))
+    if rng.random() < 0.05:
+        columns["/" * rng.choice([900, 2000])] = ["\x01" * rng.choice([1, 5000])] * size
     table = pa.table({name: columns[name] for name in rng.sample(list(columns), len(columns))})
     out = io.BytesIO()
     with pa.ipc.new_stream(out, table.schema) as writer:
@@ -389,12 +429,14 @@ KINDS: dict[str, Callable[[Random], Input]] = {
     "repeated names": _doubled,
     "huge numbers": _huge_numbers,
     "wide": _wide,
+    "long": _long,
+    "long lists": _lists,
     "NPY": _npy,
     "tables": _table,
     "gzip and zstd": _packed,
     "noise": _noise,
 }
-SHARES = (8, 16, 18, 12, 2, 4, 4, 1, 12, 12, 9, 2)
+SHARES = (8, 16, 16, 11, 2, 4, 4, 1, 3, 2, 11, 12, 9, 1)
 """Percent of each kind."""
 
 

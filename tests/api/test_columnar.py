@@ -10,6 +10,7 @@ import pytest
 from app.api.problems import Unparseable
 from app.api.wire import json as wire_json
 from app.api.wire import matrices
+from app.api.wire.reader import LONGEST_TEXT
 from tests.api.sources import CLASSES, COUNTED, register, scores, validation
 
 ROWS = scores(np.random.default_rng(3), 300, 0.5)[1]
@@ -118,7 +119,8 @@ class TestLargeColumns:
             wire_json.decode(body.replace(b'"z"', b'"a"'))
 
     def test_text_that_looks_like_columns_stays_text(self) -> None:
-        numbers = json.dumps(self.COLUMNS["a"])
+        numbers = json.dumps(self.COLUMNS["a"][:4000])
+        assert matrices.LARGE < len(numbers) < LONGEST_TEXT
         content = {"note": f'"posteriors": {{"a": {numbers}}}', "x": f'\\"posteriors": {numbers}'}
         body = json.dumps(content).encode()
         assert wire_json.decode(body) == content

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from app.api.problems import Unparseable
 from app.api.wire import lines, ndjson
-from app.api.wire.matrices import PIECE
+from app.api.wire.reader import PIECE
 from app.core.errors import InvalidInput
 from app.core.prevalence.arrays import Floats
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from app.api.problems import Unparseable
 from app.api.wire import matrices
 from app.api.wire.json import decode, encode
+from app.api.wire.reader import PIECE
 from app.core.prevalence.arrays import Floats
 from tests.api.sources import COUNTED, register
 
@@ -189,7 +190,7 @@ class TestWhatIsLeft:
     @pytest.mark.parametrize("change", ["] [", "],, [", "], [], ["])
     def test_broken_where_pieces_meet(self, change: str) -> None:
         places = [m.start() for m in re.finditer(r"\], \[", BODY)]
-        near = [p for p in places if abs(p - matrices.PIECE) < 400]
+        near = [p for p in places if abs(p - PIECE) < 400]
         assert near
         for place in near:
             text = BODY[:place] + change + BODY[place + 4 :]

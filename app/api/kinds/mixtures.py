@@ -70,7 +70,7 @@ class MixtureSourceIn(In):
     parameters: MixtureParametersIn | None = None
     x: RowsOrNumbers | None = None
     y: Numbers | None = None
-    components: int | list[int] | None = None
+    components: Annotated[int | list[int] | None, at_most(2)] = None
     degree: Annotated[int, Field(ge=1, le=20)] = 1
     starts: Annotated[int, Field(ge=1, le=100)] = 10
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from app.api.problems import TooLarge, Unparseable, Unsupported
-from app.api.wire import ndjson
+from app.api.wire import json, ndjson
 from app.api.wire.columns import Typed, Written
 from app.api.wire.frame import Frame
 from app.api.wire.pieces import Piece
@@ -20,6 +20,8 @@ from app.core.prevalence.arrays import Floats
 
 MOST_COLUMNS = 10_000
 BATCH_ROWS = 65_536
+BATCH_CELLS = 1 << 20
+"""Of a Parquet file: what stands there once may be the value of every row."""
 BLOCK_BYTES = 1 << 20
 
 
@@ -41,7 +43,7 @@ def decode(media_type: str, body: bytes | bytearray, limits: Limits) -> Frame:
         arrays = dict(zip(table.column_names, table.columns, strict=True))
     except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
         kind = media_type.rpartition(".")[2].rpartition("/")[2]
-        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        reason = str(error)[:200].splitlines()[0] if str(error) else type(error).__name__
         raise Unparseable(f"the body cannot be read as {kind}: {reason}") from None
     if len(arrays) < table.num_columns:
         raise InvalidInput.at("", "the table has two columns of one name")
@@ -97,6 +99,8 @@ def _within(batches: Iterable[Any], limits: Limits) -> list[Any]:
     for batch in batches:
         # Offsets of a forged body may point anywhere.
         batch.validate(full=True)
+        if not kept:
+            json.require_short(batch.schema.names)
         size += batch.nbytes
         rows += batch.num_rows
         if batch.num_columns > MOST_COLUMNS or size > limits.bytes:
@@ -149,9 +153,15 @@ def _parquet(body: bytes | bytearray) -> Iterable[Any]:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(pa.BufferReader(pa.py_buffer(body))) as file:
-        if file.metadata.num_columns > MOST_COLUMNS:
+        found, leaves = file.metadata, file.schema
+        if found.num_columns > MOST_COLUMNS:
             raise TooLarge(f"the table has more than {MOST_COLUMNS} columns")
-        yield from file.iter_batches(BATCH_ROWS, use_threads=False)
+        columns = [leaves.column(j) for j in range(found.num_columns)]
+    # Text that repeats is stored once, and so it is read.
+    texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
+    rows = max(min(BATCH_ROWS, BATCH_CELLS // max(len(columns), 1)), 1)
+    with pq.ParquetFile(pa.BufferReader(pa.py_buffer(body)), read_dictionary=texts) as file:
+        yield from file.iter_batches(rows, use_threads=False)
 
 
 def _csv(body: bytes | bytearray, only: str | None = None, guess: bool = True) -> Iterable[Any]:

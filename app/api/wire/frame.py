@@ -187,14 +187,10 @@ class Frame:
             if numbers is None:
                 faults.add(self.place(name), "must be a column of numbers")
                 continue
-            for row in numbers.wrong.tolist():
-                words = (
-                    ""
-                    if faults.full
-                    else f"is {shown(self.column(name).cell(row))}, must be a number"
-                )
-                faults.add(self.place(name, row), words, row)
-            for row in () if gaps else numbers.missing.tolist():
+            for row in faults.some(numbers.wrong):
+                cell = shown(self.column(name).cell(row))
+                faults.add(self.place(name, row), f"is {cell}, must be a number", row)
+            for row in [] if gaps else faults.some(numbers.missing):
                 faults.add(self.place(name, row), "is missing; every row needs a number", row)
             found.append(numbers.values)
         faults.raise_if_any()
@@ -235,9 +231,9 @@ class Frame:
         known = Spellings(names).index() | {"": NULL}
         found = coded.places(known)
         faults = Faults()
-        for row in np.flatnonzero(found == UNKNOWN if partial else found < 0).tolist():
-            words = "" if faults.full else f"{_word(coded, row)} is not a label of the model"
-            faults.add(self.place(name, row), words, row)
+        for row in faults.some(np.flatnonzero(found == UNKNOWN if partial else found < 0)):
+            message = f"{_word(coded, row)} is not a label of the model"
+            faults.add(self.place(name, row), message, row)
         faults.raise_if_any()
         return found
 

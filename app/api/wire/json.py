@@ -1,8 +1,7 @@
-"""JSON: strict text, strict numbers, no repeated names."""
+"""JSON: strict text, strict numbers, no repeated names, nothing without bounds."""
 
 import json
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Any
@@ -12,7 +11,17 @@ import orjson
 
 from app.api.problems import Unparseable
 from app.api.wire import matrices
-from app.core.errors import Faults, InvalidInput, pointer
+from app.api.wire.reader import (
+    LONGEST_NAME,
+    MOST_NAMES,
+    PIECE,
+    SURROGATE,
+    TOO_MANY_DIGITS,
+    Reader,
+    require_text,
+)
+from app.core import budget
+from app.core.errors import Faults, InvalidInput, clipped, pointer
 from app.core.names import Spellings, visible
 from app.core.prevalence.arrays import Codes, Floats
 from app.core.spelling import exact, find
@@ -20,23 +29,27 @@ from app.core.spelling import exact, find
 MEDIA_TYPE = "application/json"
 NUMBERS = {int, float}
 LARGEST_COUNT = 2.0**53
-PIECE = 20_000
+NUMBERS_AT_A_TIME = 20_000
 """Numbers that are written in one go, in about a millisecond."""
 OBJECTS = 1_000
 """Items of a list of anything else that are."""
-SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+BLOCK = 50_000
+"""Numbers or labels that are looked at in one go."""
+LONGEST_SHOWN = 60
+"""Characters of a value in a message."""
 
 
-def decode(body: bytes | bytearray) -> dict[str, Any]:
+def decode(body: bytes | bytearray, most_rows: int | None = None) -> dict[str, Any]:
     """A JSON object; ``Unparseable`` for anything else, NaN and Infinity included.
 
-    Large matrices of numbers come as arrays, everything else as Python's own types.
+    Large matrices of numbers come as arrays, everything else as Python's own types. Long lists are
+    refused from ``most_rows`` on, as are long names and texts.
     """
-    lifted = _lifted(body) if len(body) >= matrices.LARGE else None
-    return _decoded(body) if lifted is None else lifted
+    lifted = _lifted(body, most_rows) if len(body) >= matrices.LARGE else None
+    return _decoded(body, DECODER, most_rows) if lifted is None else lifted
 
 
-def _lifted(body: bytes | bytearray) -> dict[str, Any] | None:
+def _lifted(body: bytes | bytearray, most_rows: int | None) -> dict[str, Any] | None:
     """With the large matrices as arrays; None where there are none, or anything is odd."""
     found = matrices.lifted(body)
     if not found.matrices:
@@ -51,33 +64,36 @@ def _lifted(body: bytes | bytearray) -> dict[str, Any] | None:
         return value
 
     try:
-        value = _decoded(found.text, placed)
+        value = _decoded(found.text, _decoder(placed), most_rows)
     except Unparseable:
         return None
     return None if left else value
 
 
 def _decoded(
-    body: bytes | bytearray,
-    pairs: Callable[[list[tuple[str, Any]]], Mapping[str, Any]] | None = None,
+    body: bytes | bytearray, decoder: json.JSONDecoder, most_rows: int | None
 ) -> dict[str, Any]:
-    try:
-        # The parser would guess UTF-16 too, and let lone surrogates through.
-        text = body.decode("utf-8-sig")
-        decoder = DECODER if pairs is None else _decoder(pairs)
-        value = decoder.decode(text)
-        if SURROGATE.search(body):
-            json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeDecodeError:
-        raise Unparseable("the body is not UTF-8") from None
-    except UnicodeEncodeError:
-        raise Unparseable("the body holds a lone surrogate (\\ud800 to \\udfff)") from None
-    except RecursionError:
-        raise Unparseable("the JSON is nested too deeply") from None
-    except ValueError as error:
-        raise Unparseable(f"the body is not JSON: {error}") from None
+    value = _small(body, decoder) if len(body) < PIECE else Reader(body, decoder, most_rows).value()
     if not isinstance(value, dict):
         raise Unparseable("the body must be a JSON object")
+    return value
+
+
+def _small(body: bytes | bytearray, decoder: json.JSONDecoder) -> Any:
+    """In one go."""
+    try:
+        # The parser would guess UTF-16 too, and let lone surrogates through.
+        value = decoder.decode(body.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise Unparseable("the body is not UTF-8") from None
+    except RecursionError:
+        raise Unparseable("the JSON is nested too deeply") from None
+    except json.JSONDecodeError as error:
+        raise Unparseable(f"the body is not JSON: {error}") from None
+    except ValueError:
+        raise Unparseable(TOO_MANY_DIGITS) from None
+    if SURROGATE.search(body):
+        require_text(value)
     return value
 
 
@@ -120,7 +136,9 @@ def _written(value: Any) -> Iterator[bytes]:
 def _items(values: list[Any] | Floats) -> Iterator[bytes]:
     """A list that is not empty."""
     write: Callable[[Any], bytes] = _array if isinstance(values, np.ndarray) else _dumps
-    step = max(PIECE // values[0].size, 1) if isinstance(values, np.ndarray) else OBJECTS
+    step = (
+        max(NUMBERS_AT_A_TIME // values[0].size, 1) if isinstance(values, np.ndarray) else OBJECTS
+    )
     for start in range(0, len(values), step):
         yield (b"," if start else b"[") + write(values[start : start + step])[1:-1]
     yield b"]"
@@ -146,17 +164,56 @@ def matrix(values: Any, width: int, at: str) -> Floats:
         raise InvalidInput.at(at, "must be a list of rows")
     if not values:
         raise InvalidInput.at(at, "holds no rows; send at least one")
-    rectangular = set(map(type, values)) == {list} and set(map(len, values)) == {width}
-    if rectangular and set(map(type, chain.from_iterable(values))) <= NUMBERS:
+    step = max(BLOCK // max(width, 1), 1)
+    found = in_blocks(values, lambda rows: _rectangle(rows, width), step)
+    if found is None:
+        raise refused(values, lambda row, brief: _row_fault(row, width, brief), at)
+    return found
+
+
+def in_blocks(
+    values: list[Any], convert: Callable[[list[Any]], Floats | None], step: int
+) -> Floats | None:
+    """A list as an array, ``step`` items at a time; None if one of the blocks is.
+
+    numpy and the builtins keep the interpreter to themselves while they look at a list.
+    """
+    parts = []
+    for start in range(0, len(values), step):
+        part = convert(values[start : start + step])
+        if part is None:
+            return None
+        parts.append(part)
+    return np.concatenate(parts)
+
+
+def numbers(values: list[Any]) -> Floats | None:
+    """A list of numbers that is not empty as N float64; None if something else is in it."""
+    return in_blocks(values, _floats, BLOCK)
+
+
+def _floats(values: list[Any]) -> Floats | None:
+    if set(map(type, values)) <= NUMBERS:
         with suppress(OverflowError):
             return np.array(values, dtype=np.float64)
+    return None
+
+
+def _rectangle(rows: list[Any], width: int) -> Floats | None:
+    if set(map(type, rows)) == {list} and set(map(len, rows)) == {width}:
+        cells = _floats(list(chain.from_iterable(rows)))
+        return None if cells is None else cells.reshape(len(rows), width)
+    return None
+
+
+def refused(values: list[Any], fault: Callable[[Any, bool], str | None], at: str) -> InvalidInput:
+    """What is wrong with rows of which some are at ``fault``; that is told whether words matter."""
     faults = Faults()
-    for index, row in enumerate(values):
-        message = _row_fault(row, width)
+    for row, value in enumerate(budget.checked(values)):
+        message = fault(value, faults.full)
         if message is not None:
-            faults.add(f"{at}/{index}", message, index)
-    faults.raise_if_any()
-    raise AssertionError("a row at fault was not found")
+            faults.add("" if faults.full else f"{at}/{row}", message, row)
+    return faults.error()
 
 
 def rows(values: Any, columns: Any, names: Sequence[str], at: str, order_at: str) -> Floats:
@@ -203,38 +260,37 @@ def named_lists(
 def _column(values: list[Any] | Floats, at: str) -> Floats:
     if isinstance(values, np.ndarray):
         return values
-    if set(map(type, values)) <= NUMBERS:
-        with suppress(OverflowError):
-            return np.array(values, dtype=np.float64)
-    faults = Faults()
-    for row, value in enumerate(values):
-        message = _row_fault([value], 1)
-        if message is not None:
-            faults.add(f"{at}/{row}", message.removeprefix("value 0 "), row)
-    faults.raise_if_any()
-    raise AssertionError("a row at fault was not found")
+    found = numbers(values)
+    if found is None:
+        raise refused(values, _cell_fault, at)
+    return found
 
 
 def _require_width(values: Floats, width: int, at: str) -> None:
     faults = Faults()
     if values.shape[1] != width:
-        for row in range(len(values)):
+        for row in faults.some(range(len(values))):
             message = f"has {values.shape[1]} values, must have {width}"
             faults.add(f"{at}/{row}", message, row)
     faults.raise_if_any()
 
 
-def _row_fault(row: Any, width: int) -> str | None:
+def _row_fault(row: Any, width: int, brief: bool) -> str | None:
     if not isinstance(row, list):
         return f"must be a list of {width} numbers"
     if len(row) != width:
         return f"has {len(row)} values, must have {width}"
     for position, value in enumerate(row):
         if type(value) not in NUMBERS:
-            return f"value {position} is {shown(value)}, must be a number"
+            return f"value {position} is {'…' if brief else shown(value)}, must be a number"
         if isinstance(value, int) and abs(value) > 2**1000:
             return f"value {position} is too large for a number"
     return None
+
+
+def _cell_fault(cell: Any, brief: bool) -> str | None:
+    message = _row_fault([cell], 1, brief)
+    return None if message is None else message.removeprefix("value 0 ")
 
 
 def named_reals(values: Any, names: Sequence[str], at: str, complete: bool = True) -> Floats:
@@ -302,18 +358,28 @@ def codes(values: Any, names: Sequence[str], at: str, partial: bool = False) -> 
     if partial:
         index[None] = -1
     types = {str, type(None)} if partial else {str}
-    if set(map(type, values)) <= types and set(values) <= set(index):
-        return np.fromiter(map(index.__getitem__, values), np.intp, len(values))
-    faults = Faults()
-    found = np.empty(len(values), np.intp)
-    for row, value in enumerate(values):
+    known, found = set(index), []
+    for start in range(0, len(values), BLOCK):
+        some = values[start : start + BLOCK]
+        if not (set(map(type, some)) <= types and set(some) <= known):
+            return _spelled_codes(values, index, names, at)
+        found.append(np.fromiter(map(index.__getitem__, some), np.intp, len(some)))
+    return np.concatenate(found)
+
+
+def _spelled_codes(
+    values: list[Any], index: Mapping[str | None, int], names: Sequence[str], at: str
+) -> Codes:
+    """The same one by one; names the rows that spell none."""
+    faults, found = Faults(), np.empty(len(values), np.intp)
+    for row, value in enumerate(budget.checked(values)):
         place = index.get(None) if value is None else None
         if isinstance(value, str | int | float) and exact(value):
             place = find(value, index)
         if place is not None:
             found[row] = place
         elif faults.full:
-            faults.count_another()
+            faults.add("", "", row)
         else:
             what = "" if isinstance(value, str) else "is not a string and "
             faults.add(f"{at}/{row}", f"{shown(value)} {what}is not one of {_listed(names)}", row)
@@ -347,12 +413,12 @@ def shown(value: Any) -> str:
     """A value as it may stand in a message."""
     if isinstance(value, list | dict | np.ndarray):
         return "an object" if isinstance(value, dict) else "a list"
-    text = visible(json.dumps(value, ensure_ascii=False))
-    return text if len(text) <= 60 else text[:60] + "…"
+    some = value[:LONGEST_SHOWN] if isinstance(value, str) else value
+    return clipped(visible(json.dumps(some, ensure_ascii=False)), LONGEST_SHOWN + 1)
 
 
 def _listed(names: Sequence[str]) -> str:
-    first = ", ".join(visible(name[:60]) for name in names[:10])
+    first = ", ".join(visible(name[:LONGEST_SHOWN]) for name in names[:10])
     return first if len(names) <= 10 else f"{first}, … ({len(names)} in all)"
 
 
@@ -362,13 +428,24 @@ def _object(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
-                raise ValueError(f"the name {shown(name)} is repeated in one object")
+                raise Unparseable(f"the name {shown(name)} is repeated in one object")
             seen.add(name)
+    if len(value) > MOST_NAMES:
+        raise InvalidInput.at("", f"an object has more than {MOST_NAMES} names")
+    require_short(value)
     return value
 
 
+def require_short(names: Collection[str]) -> None:
+    """``InvalidInput`` for names so long that nothing has them."""
+    if max(map(len, names), default=0) > LONGEST_NAME:
+        name = max(names, key=len)
+        message = f"the name {shown(name)} has {len(name)} characters"
+        raise InvalidInput.at("", f"{message}, at most {LONGEST_NAME} are allowed")
+
+
 def _constant(name: str) -> float:
-    raise ValueError(f"{name} is not a JSON number")
+    raise Unparseable(f"{name} is not a JSON number")
 
 
 def _decoder(pairs: Callable[[list[tuple[str, Any]]], Mapping[str, Any]]) -> json.JSONDecoder:

@@ -12,7 +12,8 @@ import simdjson
 
 from app.api.problems import Unparseable
 from app.api.wire import json
-from app.api.wire.matrices import NUMBERS, PIECE, Body, values
+from app.api.wire.matrices import NUMBERS, Body, values
+from app.api.wire.reader import PIECE
 from app.core.prevalence.arrays import Floats
 
 TOKEN = re.compile(rb'[{,][ \t]*"(?:[^"\\]|\\.)*"[ \t]*:')

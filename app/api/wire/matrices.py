@@ -14,18 +14,21 @@ from dataclasses import dataclass
 import numpy as np
 import simdjson
 
+from app.api.wire.reader import MOST_NAMES, PIECE
 from app.core.prevalence.arrays import Floats
 
 LARGE = 32_768
 """Bytes from which a matrix is worth it; more than anything that is stored as JSON."""
-PIECE = 1 << 17
-START = re.compile(
-    rb'"(?:posteriors|features)"[ \t\n\r]*:[ \t\n\r]*(?=\[[ \t\n\r]*\[|\{[ \t\n\r]*")'
-)
-COLUMN = re.compile(rb'[ \t\n\r]*"(?:[^"\\]|\\.){0,400}"[ \t\n\r]*:[ \t\n\r]*(?=\[)')
-NEXT = re.compile(rb"[ \t\n\r]*,")
-CLOSE = re.compile(rb"[ \t\n\r]*\]")
-END = re.compile(rb"\][ \t\n\r]*\]")
+MOST_MATRICES = 16
+"""Matrices that are looked for; in what is sent there are at most four."""
+GAP = rb"[ \t\n\r]{0,200}"
+NAME = re.compile(rb'"(?:posteriors|features)"')
+LONGEST_NAME = 12
+START = re.compile(rb"%b:%b(?=\[%b\[|\{%b\")" % ((GAP,) * 4))
+COLUMN = re.compile(rb'%b"(?:[^"\\]|\\.){0,400}"%b:%b(?=\[)' % ((GAP,) * 3))
+NEXT = re.compile(rb"%b," % GAP)
+CLOSE = re.compile(rb"%b\]" % GAP)
+END = re.compile(rb"\]%b\]" % GAP)
 OPEN = ord("[")
 SPACE = b" \t\n\r"
 NUMBERS = b"0123456789+-.eE" + SPACE
@@ -48,16 +51,30 @@ def lifted(body: Body) -> Lifted:
     found: dict[str, Floats] = {}
     parts: list[bytes] = []
     done = place = 0
-    while (match := START.search(body, place)) is not None:
-        place = match.end()
-        for start, end, values in _there(body, place):
-            if end - start >= LARGE:
-                name = f"{nonce}{len(found)}"
-                found[name] = values
-                parts += [bytes(body[done:start]), f'"{name}"'.encode()]
-                done = place = end
+    for _ in range(MOST_MATRICES):
+        place = _after_name(body, place)
+        if not place:
+            break
+        match = START.match(body, place)
+        if match is not None:
+            for start, end, values in _there(body, match.end()):
+                if end - start >= LARGE:
+                    name = f"{nonce}{len(found)}"
+                    found[name] = values
+                    parts += [bytes(body[done:start]), f'"{name}"'.encode()]
+                    done = place = end
     parts.append(bytes(body[done:]))
     return Lifted(b"".join(parts), found)
+
+
+def _after_name(body: Body, place: int) -> int:
+    """The end of the next name that a matrix may have; 0 where there is none."""
+    while place < len(body):
+        match = NAME.search(body, place, place + PIECE + LONGEST_NAME)
+        if match is not None:
+            return match.end()
+        place += PIECE
+    return 0
 
 
 def _there(body: Body, place: int) -> Iterator[tuple[int, int, Floats]]:
@@ -67,20 +84,28 @@ def _there(body: Body, place: int) -> Iterator[tuple[int, int, Floats]]:
         if found is not None:
             yield place, found[1], found[0]
         return
-    name = COLUMN.match(body, place + 1)
-    while name is not None:
+    following = place + 1
+    for _ in range(MOST_NAMES):
+        name = COLUMN.match(body, following)
+        if name is None:
+            return
         start = name.end()
         end = body.find(b"]", start) + 1
         values = _column(body, start + 1, end - 1) if end - start >= LARGE else None
         if values is not None:
             yield start, end, values
-        following = NEXT.match(body, end) if end else None
-        name = COLUMN.match(body, following.end()) if following is not None else None
+        after = NEXT.match(body, end) if end else None
+        if after is None:
+            return
+        following = after.end()
 
 
 def _matrix(body: Body, start: int) -> tuple[Floats, int] | None:
     """The matrix that opens at ``start``, and where it ends; None if it is not plainly one."""
-    width = body.count(b",", start, body.find(b"]", start)) + 1
+    first = body.find(b"]", start, start + PIECE)
+    if first < 0:
+        return None
+    width = body.count(b",", start, first) + 1
     row = b"[%b]" % (b"," * (width - 1))
     parser, view = simdjson.Parser(), memoryview(body)
     parts, place = list[Floats](), start + 1

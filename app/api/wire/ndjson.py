@@ -9,15 +9,19 @@ import orjson
 from app.api.problems import TooLarge, Unparseable
 from app.api.wire import json, lines
 from app.api.wire.frame import Cells, Frame
-from app.core.errors import InvalidInput
+from app.core import budget
+from app.core.errors import Fault, InvalidInput
 from app.core.prevalence.arrays import Floats
 
 MEDIA_TYPE = "application/x-ndjson"
+MOST_CELLS = 50_000_000
 LARGE = 4_096
 """Bytes from which plain lines are worth a look."""
 
 
-def decode(body: bytes | bytearray, most_rows: int, most_columns: int) -> Frame:
+def decode(
+    body: bytes | bytearray, most_rows: int, most_columns: int, most_cells: int = MOST_CELLS
+) -> Frame:
     """Columns by name; a name that a line leaves out is null there. Empty lines are skipped."""
     plain = lines.columns(body) if len(body) >= LARGE else None
     if plain is not None:
@@ -25,13 +29,13 @@ def decode(body: bytes | bytearray, most_rows: int, most_columns: int) -> Frame:
         if rows > most_rows:
             raise _too_long(most_rows)
         return Frame({name: Cells(numbers) for name, numbers in plain.items()}, rows)
-    return _decoded(body, most_rows, most_columns)
+    return _decoded(body, most_rows, most_columns, most_cells)
 
 
 def encode(names: Sequence[str], rows: Floats) -> Iterator[bytes]:
     """N × C numbers, a line of C by name for each row; in pieces."""
     line = b"{%b}\n" % b",".join(_name(name) + b":%b" for name in names)
-    step = max(json.PIECE // len(names), 1)
+    step = max(json.NUMBERS_AT_A_TIME // len(names), 1)
     for start in range(0, len(rows), step):
         part = np.ascontiguousarray(rows[start : start + step])
         numbers = orjson.dumps(part.ravel(), option=orjson.OPT_SERIALIZE_NUMPY)[1:-1]
@@ -48,22 +52,30 @@ def _too_long(most_rows: int) -> InvalidInput:
     return InvalidInput.at("", message)
 
 
-def _decoded(body: bytes | bytearray, most_rows: int, most_columns: int) -> Frame:
+def _decoded(
+    body: bytes | bytearray, most_rows: int, most_columns: int, most_cells: int = MOST_CELLS
+) -> Frame:
     """Line by line, with all that they may hold."""
     columns: dict[str, list[Any]] = {}
     rows = 0
-    for row, line in _lines(body):
+    for row, line in budget.checked(_lines(body)):
         if rows == most_rows:
             raise _too_long(most_rows)
         try:
             found = json.decode(line)
         except Unparseable as error:
             raise Unparseable(f"line {row + 1}: {error}") from None
+        except InvalidInput as error:
+            faults = [Fault(f.pointer, f.message, row) for f in error.faults]
+            raise InvalidInput(faults, error.count) from None
         for name in found:
             if name not in columns:
                 columns[name] = [None] * rows
         if len(columns) > most_columns:
             raise TooLarge(f"the table has more than {most_columns} columns")
+        if len(columns) * rows > most_cells:
+            # A line that is empty has as many cells as any other.
+            raise TooLarge(f"the table has more than {most_cells} cells; send it in parts")
         for name, cells in columns.items():
             cells.append(found.get(name))
         rows += 1

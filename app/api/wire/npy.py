@@ -2,6 +2,8 @@
 
 import io
 import math
+from collections.abc import Callable
+from typing import IO, Any
 
 import numpy as np
 
@@ -11,26 +13,33 @@ from app.core.errors import InvalidInput
 from app.core.prevalence.arrays import Floats
 
 MEDIA_TYPE = "application/x-npy"
+MAGIC = b"\x93NUMPY"
+HEADERS: dict[tuple[int, ...], Callable[[IO[bytes]], Any]] = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 LONGEST_HEADER = 1 << 14
 """More than NumPy reads of a header (10,000 bytes)."""
 
 
 def decode(body: bytes | bytearray, pointer: str = "/posteriors") -> Floats:
     """An N × C array as float64; the header may promise no more than the body holds."""
+    if not body.startswith(MAGIC):
+        raise Unparseable("the body is not an NPY file: it does not begin like one")
+    version = tuple(body[len(MAGIC) : len(MAGIC) + 2])
+    if version not in HEADERS:
+        known = " or ".join(f"{major}.{minor}" for major, minor in HEADERS)
+        raise Unparseable(f"the body is an NPY file of an unknown version; send {known}")
     stream = io.BytesIO(body[:LONGEST_HEADER])
+    stream.seek(len(MAGIC) + 2)
     try:
-        version = np.lib.format.read_magic(stream)
-        if version == (1, 0):
-            header = np.lib.format.read_array_header_1_0(stream)
-        elif version == (2, 0):
-            header = np.lib.format.read_array_header_2_0(stream)
-        else:
-            raise ValueError(f"NPY version {version} is not supported; use 1.0 or 2.0")
-        shape, fortran_order, dtype = header
-    except Exception as error:
-        raise Unparseable(f"the body is not an NPY file: {str(error)[:200]}") from None
+        shape, fortran_order, dtype = HEADERS[version](stream)
+    except Exception:
+        # NumPy would quote the header, and what Python's parser made of it.
+        message = "its header cannot be read; write it with numpy.save"
+        raise Unparseable(f"the body is not an NPY file: {message}") from None
     if dtype.kind not in "fiu" or dtype.itemsize > 8:
-        message = f"has dtype {dtype}; send float16, float32, float64 or integers"
+        message = f"has dtype {str(dtype)[:80]}; send float16, float32, float64 or integers"
         raise InvalidInput.at(pointer, message)
     if len(shape) != 2 or not all(type(n) is int and n > 0 for n in shape):
         raise InvalidInput.at(pointer, f"has shape {str(shape)[:80]}; send rows × classes")

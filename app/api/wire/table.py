@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from app.api.wire.frame import NULL, Cells, Coded, Frame
-from app.api.wire.json import NUMBERS, column_order, named_lists, shown
+from app.api.wire.json import NUMBERS, column_order, named_lists, numbers, refused, shown
 from app.core.errors import Faults, InvalidInput
 from app.core.learners.columns import LARGEST, MISSING, UNKNOWN, Level
 from app.core.prevalence.arrays import Floats
@@ -148,13 +148,7 @@ def table(
         found = [column for column in columns if column is not None]
         if len(found) == len(names):
             return np.column_stack(found)
-    faults = Faults()
-    for row, cells in enumerate(values):
-        message = _row_fault(cells, names, levels, gaps)
-        if message is not None:
-            faults.add(f"{at}/{row}", message, row)
-    faults.raise_if_any()
-    raise AssertionError("a row at fault was not found")
+    raise refused(values, lambda row, brief: _row_fault(row, names, levels, gaps, brief), at)
 
 
 def _numbers(cells: list[Any], gaps: bool) -> Floats | None:
@@ -164,13 +158,8 @@ def _numbers(cells: list[Any], gaps: bool) -> Floats | None:
         cells = [MISSING if cell is None else cell for cell in cells]
     elif not kinds <= NUMBERS:
         return None
-    if not set(map(type, cells)) <= NUMBERS:
-        return None
-    try:
-        column = np.array(cells, dtype=np.float64)
-    except OverflowError:
-        return None
-    return column if _fits(column, gaps) else None
+    column = numbers(cells)
+    return None if column is None or not _fits(column, gaps) else column
 
 
 def _fits(values: Floats, gaps: bool) -> bool:
@@ -201,7 +190,9 @@ def _gap(name: str) -> str:
     return f"column {name[:60]} is null; {known}"
 
 
-def _row_fault(row: Any, names: Sequence[str], levels: Levels, gaps: bool) -> str | None:
+def _row_fault(
+    row: Any, names: Sequence[str], levels: Levels, gaps: bool, brief: bool
+) -> str | None:
     if not isinstance(row, list):
         return f"must be a list of {len(names)} values"
     if len(row) != len(names):
@@ -214,9 +205,10 @@ def _row_fault(row: Any, names: Sequence[str], levels: Levels, gaps: bool) -> st
             return _gap(name)
         if position in levels:
             if not _takes(cell, gaps):
-                return f"{column} is {shown(cell)}, {LEVEL}"
+                return f"{column} is {'…' if brief else shown(cell)}, {LEVEL}"
         elif type(cell) not in NUMBERS:
-            return f"{column} is {shown(cell)}, must be a number; name categorical columns"
+            said = "…" if brief else shown(cell)
+            return f"{column} is {said}, must be a number; name categorical columns"
         elif not abs(cell) <= LARGEST:
             return f"{column} must be a number between -{LARGEST:g} and {LARGEST:g}"
     return None
