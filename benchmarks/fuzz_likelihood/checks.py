@@ -16,12 +16,12 @@ from benchmarks.fuzz_likelihood.problems import Problem
 
 HESSIAN_PASSES = 20
 GRADIENT_PASSES = 30
-BOTH = 50
+BOTH = 40
 """Of both together, where a Hessian comes with every gradient."""
 ROUNDING = 1e-11
 """Of a multiplier, a mean over the rows."""
 NEXT_TO = 1e-9
-"""Profile ends are no nearer to zero and one than tilts reach."""
+"""How near a profile's end is to the true one; none is nearer to zero or one than tilts reach."""
 LIMITS = (0.455, 2.706, 3.841, 7.38, 15.1)
 """Quantiles of chi-square, from a level of .5 to one of .9999."""
 LEVELS = (0.5, 0.8, 0.95, 0.999)
@@ -80,9 +80,10 @@ def profiled(given: Problem, top: MleResult, seed: int) -> str | None:
     if not 0 <= lower <= p <= upper <= 1:
         return f"ends {lower} and {upper} of class {k}, whose share is {p}"
     for end, sign in ((lower, -1), (upper, 1)):
-        least = deviance(end)[0]
+        inside = min(max(end - sign * NEXT_TO, 0.0), 1.0)
+        least = deviance(inside)[0]
         if least > limit * (1 + 2 * ENOUGH):
-            return f"class {k} at {end!r}: a deviance of {least} instead of {limit}"
+            return f"class {k} within {end!r}: a deviance of {least} instead of {limit}"
         beyond = min(max(end + sign * NEXT_TO, 0.0), 1.0)
         most = np.inf if end == beyond else deviance(beyond)[1]
         if most < limit * (1 - 2 * ENOUGH):

@@ -25,19 +25,14 @@ FLAT = 1e-200
 def nonnegative_qp(H: Floats, b: Floats, centre: Floats, guess: Mask) -> Floats | None:
     """The minimiser y (C values), or None where no factorisation succeeds.
 
-    Variables are scaled to unit curvature; those without curvature are zero. The ridge pulls
-    towards ``centre`` (C, ≥ 0), which picks an answer where H is singular. ``guess``: which y
-    are thought positive.
+    Variables are scaled to unit curvature; those without curvature are zero, and so are those with
+    b_k ≤ 0 where row k of H has no negative number: their slope is never below −b_k. (Of hardly any
+    curvature, they would scale b out of all proportion.) The ridge pulls towards ``centre``
+    (C, ≥ 0), which picks an answer where H is singular. ``guess``: which y are thought positive.
     """
-    curved = H.diagonal() > FLAT
-    if not curved.all():
-        y = np.zeros(len(b))
-        inside = np.ix_(curved, curved)
-        found = nonnegative_qp(H[inside], b[curved], centre[curved], guess[curved])
-        if found is None:
-            return None
-        y[curved] = found
-        return y
+    alive = (H.diagonal() > FLAT) & ((b > 0) | (H < 0).any(axis=1))
+    if not alive.all():
+        return _of_some(H, b, centre, guess, alive)
     scale = 1.0 / np.sqrt(H.diagonal())
     Q = H * scale[:, None] * scale
     c, z0 = b * scale, centre / scale
@@ -50,6 +45,17 @@ def nonnegative_qp(H: Floats, b: Floats, centre: Floats, guess: Mask) -> Floats 
         if z is not None:
             return z * scale
     return None
+
+
+def _of_some(H: Floats, b: Floats, centre: Floats, guess: Mask, alive: Mask) -> Floats | None:
+    """The minimiser over the variables in ``alive``, the others zero."""
+    y = np.zeros(len(b))
+    if alive.any():
+        found = nonnegative_qp(H[np.ix_(alive, alive)], b[alive], centre[alive], guess[alive])
+        if found is None:
+            return None
+        y[alive] = found
+    return y
 
 
 def _pivot(Q: Floats, c: Floats, guess: Mask) -> Floats | None:

@@ -51,6 +51,26 @@ def test_no_curvature_means_zero() -> None:
     np.testing.assert_allclose(y, np.array([1.0, 0.0, 0.0]), atol=1e-9)
 
 
+def test_more_classes_than_rows_most_of_hardly_any_curvature() -> None:
+    """As in a step of the likelihood, where those with vanishing multipliers are zero anyway."""
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        ratios = rng.dirichlet(np.full(100, rng.choice([0.02, 0.05])), 10)
+        p = rng.dirichlet(np.full(100, 0.3))
+        A = ratios / (ratios @ p)[:, None]
+        H, m = A.T @ A / 10, A.mean(axis=0)
+        y = solve(H, 2 * m - 1, p, p > 0)
+        assert (y >= 0).all()
+        # No worse than staying at p, where the slope along p vanishes.
+        assert 0.5 * y @ H @ y - (2 * m - 1) @ y <= -0.5 + 1e-6
+        np.testing.assert_array_equal(y[m <= 0.5], 0)
+
+
+def test_nothing_is_better_than_nothing() -> None:
+    y = solve(np.ones((3, 3)), -np.ones(3), np.full(3, 0.3), np.ones(3, bool))
+    np.testing.assert_array_equal(y, 0)
+
+
 def test_a_singular_matrix_keeps_near_the_centre() -> None:
     y = solve(np.ones((2, 2)), np.ones(2), np.array([0.25, 0.75]), np.ones(2, bool))
     np.testing.assert_allclose(y, np.array([0.25, 0.75]), atol=1e-3)
