@@ -42,7 +42,10 @@ MOST_WATCHED = 2e9
 
 @dataclass(frozen=True)
 class Solution:
-    """Shares on the simplex, and how far to trust them."""
+    """Shares on the simplex, and how far to trust them.
+
+    ``unidentified``: positions of classes that an inversion or a match does not tell apart.
+    """
 
     prevalence: Floats
     diagnostics: Diagnostics
@@ -50,6 +53,7 @@ class Solution:
     weighted_precision: Floats | None = None
     credible: Posterior | None = None
     unknown: float | None = None
+    unidentified: tuple[int, ...] = ()
 
 
 def solve(evidence: Evidence, method: Method, request: Request) -> Solution:
@@ -169,7 +173,7 @@ def _matched(
         radius=reach if np.isfinite(reach) else None,
     )
     unknown = 1.0 - float(found.prevalence.sum()) if soft else None
-    return Solution(found.prevalence, diagnostics, unknown=unknown)
+    return Solution(found.prevalence, diagnostics, unknown=unknown, unidentified=found.unidentified)
 
 
 def _soft(evidence: Evidence, request: Request) -> Solution:
@@ -195,7 +199,7 @@ def _checked(evidence: Evidence, result: Inversion) -> Solution:
         raw=result.raw,
         inadmissible=None if result.raw is None else result.inadmissible,
     )
-    return Solution(result.prevalence, diagnostics)
+    return Solution(result.prevalence, diagnostics, unidentified=result.unidentified)
 
 
 def _iterated(evidence: Evidence, request: Request) -> Solution:

@@ -48,6 +48,11 @@ def interval(
     if unknown is not None and solution.unknown is not None:
         unknown = min(unknown[0], solution.unknown), max(unknown[1], solution.unknown)
     lower, upper = np.minimum(found.lower, p), np.maximum(found.upper, p)
+    if solution.unidentified:
+        # Each of them may have nothing, or all that the others leave.
+        twins = list(solution.unidentified)
+        lower[twins] = 0.0
+        upper[twins] = np.maximum(1.0 - lower.sum(), p[twins])
     if len(p) == 2 and unknown is None:
         # One share, told twice.
         lower, upper = np.minimum(lower, 1.0 - upper[::-1]), np.maximum(upper, 1.0 - lower[::-1])
