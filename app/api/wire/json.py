@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from app.api.problems import Unparseable
+from app.api.problems import TooLarge, Unparseable
 from app.api.wire import matrices
 from app.api.wire.reader import (
     LONGEST_NAME,
@@ -431,7 +431,7 @@ def _object(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
                 raise Unparseable(f"the name {shown(name)} is repeated in one object")
             seen.add(name)
     if len(value) > MOST_NAMES:
-        raise InvalidInput.at("", f"an object has more than {MOST_NAMES} names")
+        raise TooLarge(f"an object has more than {MOST_NAMES} names")
     require_short(value)
     return value
 
