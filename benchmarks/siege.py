@@ -15,6 +15,7 @@ import resource
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def main() -> None:
     print("# Siege\n")
     print(heading("siege", ("numpy", "fastapi", "uvicorn")))
     print(f"{os.cpu_count()} cores, the attacker's and the bystanders' work included\n")
-    lines = [measure(name, given.seconds) for name in given.only]
+    lines = [measure(name, given.seconds).line(name) for name in given.only]
     memories = ["MB before", "MB at most", "MB after"]
     times = ["/livez p50 ms", "p99", f"{SMALL_ROWS} rows p50 ms", "p99", "failed"]
     print(table(["attack", *memories, *times, "what the attacker got"], lines))
@@ -52,8 +53,30 @@ def many_files() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def measure(name: str, seconds: float) -> list[str]:
-    """One attack on a fresh server: a line of the table."""
+@dataclass(frozen=True)
+class Seen:
+    """What an attack did: MB, seconds of requests in peace and meanwhile, what was not answered."""
+
+    before: float
+    most: float
+    after: float
+    calm: list[float]
+    probe: list[float]
+    scorer: list[float]
+    failed: int
+    got: dict[str, int]
+
+    def line(self, name: str) -> list[str]:
+        """The same for the table."""
+        cells = [f"{mb:.0f}" for mb in (self.before, self.most, self.after)]
+        for seconds in (self.probe, self.scorer):
+            cells += [f"{q:.0f}" for q in np.quantile(seconds or [np.inf], [0.5, 0.99]) * 1000]
+        said = ", ".join(f"{what}: {count}" for what, count in sorted(self.got.items()))
+        return [name, *cells, str(self.failed), said]
+
+
+def measure(name: str, seconds: float) -> Seen:
+    """One attack on a fresh server."""
     with tempfile.TemporaryDirectory() as folder:
         key = Path(folder) / "admin-key"
         key.write_text(ADMIN)
@@ -61,27 +84,25 @@ def measure(name: str, seconds: float) -> list[str]:
             return _besieged(name, running, seconds)
 
 
-def _besieged(name: str, running: Running, seconds: float) -> list[str]:
-    bystanders(running, 2.0)
+def _besieged(name: str, running: Running, seconds: float) -> Seen:
+    calm, _ = bystanders(running, 2.0)
     memory.forget_peak(running.pid)
     before = memory.resident(running.pid)
     context = multiprocessing.get_context("spawn")
     got = context.Queue()
     attacker = context.Process(target=attack, args=(name, running.port, seconds + 2, got))
     attacker.start()
-    got.get(timeout=60)
+    got.get(timeout=120)
     time.sleep(2)
     probe, scorer = bystanders(running, seconds)
     most = memory.peak(running.pid)
-    counts = got.get(timeout=60)
+    counts = got.get(timeout=120)
     attacker.join()
     time.sleep(2)
     after = memory.resident(running.pid)
-    cells = [f"{mb:.0f}" for mb in (before, most, after)]
-    for seen in (probe, scorer):
-        cells += [f"{q:.0f}" for q in np.quantile(seen.seconds or [np.inf], [0.5, 0.99]) * 1000]
-    said = ", ".join(f"{what}: {count}" for what, count in sorted(counts.items()))
-    return [name, *cells, str(probe.failed + scorer.failed), said]
+    failed = probe.failed + scorer.failed
+    times = calm.seconds, probe.seconds, scorer.seconds
+    return Seen(before, most, after, *times, failed, counts)
 
 
 def attack(name: str, port: int, seconds: float, got: Any) -> None:
