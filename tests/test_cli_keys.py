@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from app.access import new_key
+from models_store.engine import connect
+from models_store.store import Store
 from tests.end_to_end.processes import caller, free_port, ready
 from tests.patience import patience
 
@@ -102,3 +105,20 @@ def test_mistakes_are_one_line(sqlite_url: str, words: list[str], told: str) -> 
     assert found.returncode == 2
     assert told in " ".join(found.stderr.split())
     assert "Traceback" not in found.stderr
+
+
+def test_names_from_before_do_not_control_a_terminal(sqlite_url: str) -> None:
+    """What was kept before there were rules for names is shown, not obeyed."""
+    given = environment(sqlite_url, PRIORSHIFT_KEY_SECRET="0123456789abcdef0123456789abcdef")
+    for bad in ("\x1b[2Jred", "\u202eder", "a\u200bb"):
+        refused = run(given, "keys", "create", "--scope", "read", "--name", bad)
+        assert refused.returncode == 2
+        assert "leave it out" in " ".join(refused.stderr.split())
+        assert not set("\x1b\u202e\u200b") & set(refused.stderr)
+        store = Store(connect(sqlite_url))
+        with store.write() as unit:
+            unit.keys.add(new_key(b"s" * 16, bad, ["read"], None, None)[1])
+        store.close()
+    listed = run(given, "keys", "list").stdout
+    assert not set("\x1b\u202e\u200b") & set(listed)
+    assert len(listed.splitlines()) == 3
