@@ -44,9 +44,9 @@ def check(port: int, path: str) -> int:
     try:
         connection.request("GET", path)
         answer = connection.getresponse()
-        # As ASCII and without control characters: nothing that answers here can steer a terminal.
-        text = answer.read(MOST_BYTES).decode("ascii", "backslashreplace")
-        text = "".join(char if char.isprintable() else " " for char in text)
+        # Plain ASCII: nothing that answers here can steer a terminal.
+        text = answer.read(MOST_BYTES).decode("ascii", "replace")
+        text = "".join(char if " " <= char <= "~" else "?" for char in text)
     except (OSError, HTTPException) as error:
         sys.stderr.write(f"no answer: {error or type(error).__name__}\n")
         return 1

@@ -34,11 +34,17 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("tests")
 
 FIRST_THREADS = frozenset(threading.enumerate())
+IDLE = "Dask-Callback-Thread"
+"""A thread of a pool that Dask keeps for good; it waits, and draws nothing."""
 
 
 def later_threads() -> list[threading.Thread]:
     """What tests have started and not ended, given a while to end."""
-    found = [thread for thread in threading.enumerate() if thread not in FIRST_THREADS]
+    found = [
+        thread
+        for thread in threading.enumerate()
+        if thread not in FIRST_THREADS and not thread.name.startswith(IDLE)
+    ]
     for thread in found:
         thread.join(patience(10))
     return [thread for thread in found if thread.is_alive()]

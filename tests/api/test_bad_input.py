@@ -405,10 +405,11 @@ class TestSources:
         assert list(counts) == ["10", "1"]
         assert counts["10"] > counts["1"]
         numbers = {"labels": [int(label) for label in labels], "posteriors": given["posteriors"]}
-        answer = lasting.post(
-            "/v1/models/digits/versions", json={"source": {"validation": numbers}}
-        )
-        assert "strings" in problem(answer, 422)["errors"][0]["message"]
+        answer = lasting.post("/v1/models/digits/versions", json={"validation": numbers})
+        assert (answer.status_code, answer.json()["version"]) == (200, 1)
+        numbers["labels"][3] = 2
+        answer = lasting.post("/v1/models/digits/versions", json={"validation": numbers})
+        assert "is not a string" in problem(answer, 422)["errors"][0]["message"]
 
 
 class TestModels:

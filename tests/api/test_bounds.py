@@ -131,7 +131,8 @@ class TestTime:
         with limited(sqlite_url, request_seconds=patience(0.2)) as client:
             address = register(client, "long", COUNTED)
             answer = client.post(
-                f"{address}/estimates?method=em&options.tolerance=1e-300&keep=true",
+                f"{address}/estimates?method=em&options.tolerance=1e-300&options.max_iterations=100000"
+                "&keep=true",
                 content=content.getvalue(),
                 headers={"content-type": "application/x-npy"},
             )

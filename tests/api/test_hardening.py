@@ -97,8 +97,8 @@ class TestSizes:
         ):
             content = {"posteriors": [[0.5, 0.5]], **part}
             answer = lasting.post(f"{address}/estimates", json=content)
-            assert answer.status_code == 422
-            assert len(answer.json()["errors"]) <= 20
+            assert answer.status_code in (413, 422)
+            assert len(answer.json().get("errors", [])) <= 20
         answer = lasting.post("/v1/models", json={"name": "new", "classes": many})
         assert answer.json()["error_count"] == 1
 

@@ -121,7 +121,7 @@ class TestIntervals:
                     "posteriors": batch,
                     "method": method,
                     "interval": {"method": kind, "level": level},
-                    "options": {"max_iterations": 1},
+                    "options": {"max_iterations": 1} if method == "em" else {},
                 }
                 answer = lasting.post("/v1/models/tiny/versions/1/estimates", json=content)
                 if answer.status_code == 409:

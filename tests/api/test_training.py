@@ -220,10 +220,10 @@ class TestNames:
         asked["features"] = [[a, COUNTRIES.index(c)] for a, c in asked["features"]]
         shown = train(lasting, "numbered", asked)
         assert shown["training"]["feature_names"] == ["x0", "x1"]
-        batch = {"features": [[0.5, 1], [0.5, 1.0], [0.5, "1"]], "target_priors": HALF}
-        answer = lasting.post(f"{address(shown)}/posteriors", json=batch)
-        one, other, text = answer.json()["posteriors"]
-        assert one == other != text
+        batch = {"features": [[0.5, 1], [0.5, 1.0], [0.5, "1"], [0.5, "one"]]}
+        answer = lasting.post(f"{address(shown)}/posteriors", json={**batch, "target_priors": HALF})
+        one, other, text, unknown = answer.json()["posteriors"]
+        assert one == other == text != unknown
         assert codes(answer).count("unknown-levels") == 1
 
 

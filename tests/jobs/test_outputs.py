@@ -194,7 +194,7 @@ def test_another_tenants_output_is_refused_and_not_told(database_url: str, tmp_p
         client.headers["Authorization"] = f"Bearer {ADMIN}"
         for model in ("cards", "loans"):
             register(client, model, {"validation": validation(200)})
-        body = {"name": "tenant", "scopes": ["estimate"], "models": ["loans"]}
+        body = {"name": "tenant", "scopes": ["estimate"], "models": ["loans"], "roots": None}
         made = client.post("/v1/api-keys", json=body).json()
         id = begun(store, "jan/a")
         asked = {

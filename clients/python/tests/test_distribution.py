@@ -57,7 +57,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     there = {str(p.relative_to(PACKAGE.parent)) for p in PACKAGE.rglob("*.py")}
     assert set(names) == {*there, "priorshift_client/py.typed"}
     needed = metadata.get_all("Requires-Dist") or []
-    assert [re.split("[<>]", need)[0] for need in needed] == ["httpx", "numpy"]
+    assert [re.split("[<>]", need)[0] for need in needed] == ["httpcore", "httpx", "numpy"]
 
 
 def test_the_wheel_works_without_the_service_s_code(wheel: Path, tmp_path: Path) -> None:

@@ -259,7 +259,7 @@ class TestAskingForJobs:
             (Dataset("scores/", filter="country ="), {}, "/dataset/filter", ""),
             (Dataset("scores/", columns={"legit": "no"}), {}, "/dataset", "no"),
             (Dataset("scores/", group_by="planet"), {}, "/dataset", "planet"),
-            (Dataset("scores/"), {"method": "magic"}, "/method", "magic"),
+            (Dataset("scores/"), {"method": "magic"}, "/method", "is not a method"),
             (Dataset("scores/"), {"version": "champion"}, "/version", "@alias"),
             (Dataset("scores/"), {"interval": {"level": 2}}, "/interval/level", ""),
         ],
