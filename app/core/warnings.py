@@ -2,10 +2,15 @@
 
 from dataclasses import dataclass
 
+from app.core.errors import LONGEST_MESSAGE, clipped
+
 
 @dataclass(frozen=True)
 class Warning:
-    """A stable code for programs, a message that tells people what to do."""
+    """A stable code for programs, a message that tells people what to do; cut to a length."""
 
     code: str
     message: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", clipped(self.message, LONGEST_MESSAGE))

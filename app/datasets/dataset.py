@@ -130,7 +130,7 @@ def _resolved(looked: Sequence[Looked], wanted: Wanted) -> Resolved:
     looked = _same_keys(looked, wanted)
     wrong = [file for file in looked if file.problem is not None]
     if wrong and (wanted.on_error == "fail" or len(wrong) == len(looked)):
-        raise InvalidInput(_told(wrong, wanted.at), len(wrong))
+        raise _told(wrong, wanted.at)
     skipped = Counts()
     for file in wrong:
         message = f"{file.file.path}: {file.problem}"
@@ -149,7 +149,7 @@ def _resolved(looked: Sequence[Looked], wanted: Wanted) -> Resolved:
     )
 
 
-def _told(wrong: Sequence[Looked], at: str) -> list[Fault]:
+def _told(wrong: Sequence[Looked], at: str) -> InvalidInput:
     """What is wrong with files, each thing once: the first file, and how many more have it."""
     kinds: dict[tuple[str, str], list[Looked]] = {}
     for file in wrong:
@@ -158,7 +158,7 @@ def _told(wrong: Sequence[Looked], at: str) -> list[Fault]:
     for (place, problem), files in list(kinds.items())[: Faults.SHOWN]:
         more = f"; and {len(files) - 1:,} more files like it" if len(files) > 1 else ""
         faults.append(Fault(f"{at}{place}", f"{files[0].file.path}: {problem}{more}"))
-    return faults
+    return InvalidInput(faults, len(kinds))
 
 
 def _same_keys(looked: Sequence[Looked], wanted: Wanted) -> list[Looked]:

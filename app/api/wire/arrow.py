@@ -22,6 +22,8 @@ MOST_COLUMNS = 10_000
 BATCH_ROWS = 65_536
 BATCH_CELLS = 1 << 20
 """Of a Parquet file: what stands there once may be the value of every row."""
+MOST_INFLATED = 1 << 28
+"""Bytes that a Parquet file says it inflates to."""
 BLOCK_BYTES = 1 << 20
 
 
@@ -156,6 +158,9 @@ def _parquet(body: bytes | bytearray) -> Iterable[Any]:
         found, leaves = file.metadata, file.schema
         if found.num_columns > MOST_COLUMNS:
             raise TooLarge(f"the table has more than {MOST_COLUMNS} columns")
+        groups = (found.row_group(j) for j in range(found.num_row_groups))
+        if sum(group.total_byte_size for group in groups) > MOST_INFLATED:
+            raise TooLarge(f"the file inflates to more than {MOST_INFLATED >> 20} MB; send parts")
         columns = [leaves.column(j) for j in range(found.num_columns)]
     # Text that repeats is stored once, and so it is read.
     texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
