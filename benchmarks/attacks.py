@@ -36,7 +36,7 @@ class Target:
     def head(self, size: int | str, media_type: str = JSON, more: str = "") -> bytes:
         """The head of a batch."""
         return (
-            f"POST {PATH} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self.key}\r\n"
+            f"POST {PATH} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self.key}\r\n"
             f"Content-Type: {media_type}\r\nContent-Length: {size}\r\n{more}\r\n"
         ).encode()
 
@@ -151,7 +151,7 @@ def _npy(shape: str) -> Says:
 
 def _wrong_key(target: Target) -> bytes:
     key = os.urandom(16).hex()
-    return f"GET /v1/models HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n\r\n".encode()
+    return f"GET /v1/models HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\r\n".encode()
 
 
 def _line(*lines: str) -> Says:
@@ -186,14 +186,14 @@ ROW = ",".join(["0.5"] * 1_000_000)
 ATTACKS: dict[str, Attack] = {
     "none": nothing,
     "1,000 connections, headers dripping": _dripping(
-        lambda target: b"GET /livez HTTP/1.1\r\nHost: x\r\nX-A: ", b"b"
+        lambda target: b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX-A: ", b"b"
     ),
     "1,000 connections, bodies dripping": _dripping(lambda target: target.head(100_000), b" "),
     "1,000 connections, bodies dripping, no key": _dripping(
         lambda target: target.head(100_000).replace(target.key.encode(), b"wrong"), b" "
     ),
     "1,000 connections, empty lines dripping": _dripping(
-        lambda target: b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n", b"\r\n"
+        lambda target: b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n", b"\r\n"
     ),
     "forged headers": _repeated(
         lambda target: target.head(99_999_999_999),

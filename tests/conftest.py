@@ -34,8 +34,8 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("tests")
 
 FIRST_THREADS = frozenset(threading.enumerate())
-IDLE = "Dask-Callback-Thread"
-"""A thread of a pool that Dask keeps for good; it waits, and draws nothing."""
+IDLE = ("Dask-Callback-Thread", "IO loop")
+"""Threads that Dask keeps for good; they wait, and draw nothing."""
 
 
 def later_threads() -> list[threading.Thread]:

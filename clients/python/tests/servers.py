@@ -65,10 +65,15 @@ def hanging_up(port: int, times: int) -> Iterator[str]:
     listener = socket.create_server(("127.0.0.1", 0))
     listener.settimeout(0.05)
     left, stop = [times], threading.Event()
+    lines: list[socket.socket] = []
+    threads: list[threading.Thread] = []
 
     def serve(caller: socket.socket) -> None:
-        with caller, socket.create_connection(("127.0.0.1", port)) as service:
-            threading.Thread(target=_pump, args=(caller, service), daemon=True).start()
+        with caller, socket.create_connection(("127.0.0.1", port)) as service, suppress(OSError):
+            lines.extend((caller, service))
+            pump = threading.Thread(target=_pump, args=(caller, service))
+            threads.append(pump)
+            pump.start()
             answer = service.recv(65536)
             if left[0] > 0:
                 left[0] -= 1
@@ -82,7 +87,8 @@ def hanging_up(port: int, times: int) -> Iterator[str]:
         while not stop.is_set():
             with suppress(TimeoutError):
                 caller, _ = listener.accept()
-                threading.Thread(target=serve, args=(caller,), daemon=True).start()
+                threads.append(threading.Thread(target=serve, args=(caller,)))
+                threads[-1].start()
 
     thread = threading.Thread(target=accept)
     thread.start()
@@ -92,6 +98,11 @@ def hanging_up(port: int, times: int) -> Iterator[str]:
         stop.set()
         thread.join()
         listener.close()
+        for line in lines:
+            with suppress(OSError):
+                line.shutdown(socket.SHUT_RDWR)
+        for one in threads:
+            one.join()
 
 
 def _pump(source: socket.socket, sink: socket.socket) -> None:
