@@ -151,7 +151,8 @@ def _npy(shape: str) -> Says:
 
 def _wrong_key(target: Target) -> bytes:
     key = os.urandom(16).hex()
-    return f"GET /v1/models HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\r\n".encode()
+    head = f"GET /v1/models HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\r\n"
+    return head.encode()
 
 
 def _line(*lines: str) -> Says:

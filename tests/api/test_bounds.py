@@ -235,8 +235,8 @@ def asked(client: httpx.Client, address: str) -> Iterator[socket.socket]:
     buffer = io.BytesIO()
     np.save(buffer, rows)
     head = (
-        f"POST {address}/posteriors HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-npy\r\n"
-        f"Content-Length: {len(buffer.getvalue())}\r\n\r\n"
+        f"POST {address}/posteriors HTTP/1.1\r\nHost: localhost\r\n"
+        f"Content-Type: application/x-npy\r\nContent-Length: {len(buffer.getvalue())}\r\n\r\n"
     )
     with connected(client) as connection:
         connection.sendall(head.encode() + buffer.getvalue())
