@@ -133,10 +133,12 @@ class Derivatives:
             hessian = {"hessian": packed(np.zeros((C, C)))} if self.curved else {}
             return _sums(multipliers=np.zeros(C), log_density=np.zeros(1), **hessian)
         log_density = np.array([n * likelihood.gain(p) + likelihood.census.log_mass])
-        if not self.curved:
-            return _sums(multipliers=n * likelihood.multipliers(p), log_density=log_density)
-        H, m = likelihood.hessian(p)
-        return _sums(multipliers=n * m, log_density=log_density, hessian=packed(n * H))
+        # A row of subnormal density: its mean is finite, the sum may be infinite.
+        with np.errstate(over="ignore"):
+            if not self.curved:
+                return _sums(multipliers=n * likelihood.multipliers(p), log_density=log_density)
+            H, m = likelihood.hessian(p)
+            return _sums(multipliers=n * m, log_density=log_density, hessian=packed(n * H))
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,8 @@ class Sums:
     def merge(self, other: "Sums") -> "Sums":
         """Over the rows of both, which were asked the same."""
         # Two rows without a density may have sums of opposite infinity; that is NaN, and is met.
-        with np.errstate(invalid="ignore"):
+        # Where densities are subnormal, curvatures that are finite may sum to infinity.
+        with np.errstate(invalid="ignore", over="ignore"):
             added: dict[str, Numbers] = {
                 name: values + other.added[name] for name, values in self.added.items()
             }

@@ -301,3 +301,16 @@ def test_few_rows_whatever_they_are(data: st.DataObject) -> None:
     assert found.interval is not None
     assert (found.interval.lower <= found.prevalence).all()
     assert (found.interval.upper >= found.prevalence).all()
+
+
+@pytest.mark.parametrize("tiny", [0.0, 5e-324, 5.6e-309, 1e-305, 1e-160, 1e-20])
+@pytest.mark.parametrize("method", ["cc", "pcc", "mle"])
+def test_rows_of_nearly_no_density_are_summed_without_a_warning(method: str, tiny: float) -> None:
+    """The curvature of such a row is about 1 / tiny²; sums of it may be infinite."""
+    version = derive(Source(("a", "b", "c", "d"), priors=np.full(4, 0.25)))
+    rows = np.eye(4)[[3, 2, 2, 0]]
+    rows[3] = [0.5, 0.5, tiny, 0.0]
+    parts = [ArrayPartition("first", rows[:2]), ArrayPartition("second", rows[2:])]
+    found = estimate_partitions(version, parts, asked(method), Local(threads=1)).estimates[()]
+    expected = estimate(version, PosteriorBatch(rows), asked(method))
+    np.testing.assert_allclose(found.prevalence, expected.prevalence, rtol=0, atol=1e-9)
