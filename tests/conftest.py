@@ -34,20 +34,24 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("tests")
 
 FIRST_THREADS = frozenset(threading.enumerate())
-IDLE = ("Dask-Callback-Thread", "IO loop")
+IDLE = ("Dask-Callback-Thread", "Dask-Offload", "IO loop")
 """Threads that Dask keeps for good; they wait, and draw nothing."""
+BLAMED: set[threading.Thread] = set()
+"""Threads that a module has left: it has failed, and those after it need not."""
 
 
 def later_threads() -> list[threading.Thread]:
-    """What tests have started and not ended, given a while to end."""
+    """What tests have started and not ended, given a while to end; each is told of once."""
     found = [
         thread
-        for thread in threading.enumerate()
-        if thread not in FIRST_THREADS and not thread.name.startswith(IDLE)
+        for thread in set(threading.enumerate()) - FIRST_THREADS - BLAMED
+        if not thread.name.startswith(IDLE)
     ]
     for thread in found:
         thread.join(patience(10))
-    return [thread for thread in found if thread.is_alive()]
+    left = [thread for thread in found if thread.is_alive()]
+    BLAMED.update(left)
+    return left
 
 
 @pytest.fixture(scope="module", autouse=True)
