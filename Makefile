@@ -1,7 +1,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-WORKERS ?= 2
+WORKERS ?= 3
 export OPENBLAS_NUM_THREADS ?= 1
 export PRIORSHIFT_DATABASE_URL ?= sqlite:///var/priorshift.db
 
