@@ -21,7 +21,7 @@ from app.health import PATH, PORT, check, sound
 from app.hostnames import is_loopback
 
 if TYPE_CHECKING:
-    from app.access import Gate
+    from app.access.gate import Gate
     from app.settings import Settings
     from models_store.records import AuditRecord
     from models_store.store import Store
@@ -67,7 +67,7 @@ def _require_keys(gate: "Gate", host: str) -> None:
 
 
 def _several(host: str, port: int, count: int, log_level: str, anonymous: bool) -> int:
-    from app import workers
+    from app.operations import workers
 
     try:
         bound = workers.listening(host, port)
@@ -97,8 +97,9 @@ def serve(
     """Serve the API; makes a SQLite database that does not exist, migrates none that does."""
     from threadpoolctl import threadpool_limits
 
-    from app import logs, server
+    from app import logs
     from app.main import create_app
+    from app.operations import server
     from models_store import schema
 
     app = create_app(host=host)
@@ -170,13 +171,13 @@ def create_key(
     days: Annotated[int | None, typer.Option(min=1, help="Days until it expires")] = None,
 ) -> None:
     """Make a key and print it, alone, once."""
-    from app import access
+    from app.access import gate
     from app.core.names import named
     from app.settings import Settings
 
-    wrong = sorted(set(scope) - set(access.SCOPES))
+    wrong = sorted(set(scope) - set(gate.SCOPES))
     if wrong:
-        raise ValueError(f"{', '.join(wrong)}: scopes are {', '.join(access.SCOPES)}")
+        raise ValueError(f"{', '.join(wrong)}: scopes are {', '.join(gate.SCOPES)}")
     if root and all_roots:
         raise ValueError("give --root or --all-roots, one of the two")
     roots = root or (None if all_roots or not model else [])
@@ -184,10 +185,10 @@ def create_key(
     expires_at = None if days is None else datetime.now(UTC) + timedelta(days=days)
     settings = Settings()
     with opened(settings) as store:
-        secret = access.Gate(store, settings).secret()
+        secret = gate.Gate(store, settings).secret()
         try:
-            token, record = access.new_key(secret, name, scope, model or None, expires_at, roots)
-        except access.Contradiction as error:
+            token, record = gate.new_key(secret, name, scope, model or None, expires_at, roots)
+        except gate.Contradiction as error:
             option = {"models": "--model", "roots": "--root"}[error.restriction]
             raise ValueError(f"{option} {error}") from None
         with store.write() as unit:
@@ -221,7 +222,7 @@ def revoke_key(key_id: Annotated[str, typer.Argument(help="The id, of keys list"
 
 
 def _entry(action: str, target: str) -> "AuditRecord":
-    from app.callers import COMMAND_LINE
+    from app.access.callers import COMMAND_LINE
     from models_store.records import AuditRecord
 
     by = COMMAND_LINE.name

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.console.terminal import say
-from app.core.prevalence.arrays import Codes, Floats
+from app.core.arrays import Codes, Floats
 
 BATCHES = Path("var/demo")
 START_SECONDS = 60.0

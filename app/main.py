@@ -7,43 +7,45 @@ from threading import Event
 import httpx
 from fastapi import FastAPI
 
-from app.access import Gate
+from app import openapi
+from app.access.gate import Gate
 from app.api import (
     adaptations,
+    alerts,
+    api_keys,
     batches,
-    envelope,
     estimates,
     evaluations,
     health,
-    hosts,
-    keys,
+    jobs,
     models,
-    openapi,
+    monitors,
+    observations,
     parameters,
-    problems,
-    rules,
+    series,
     versions,
     webhooks,
+    windows,
 )
-from app.api.learners import Learners
-from app.api.nulls import Nulls
-from app.api.once import Twins
-from app.api.pool import Pool
 from app.hostnames import Own
-from app.housekeeping import Housekeeping
-from app.jobs import jobs
-from app.jobs import shapes as job_shapes
-from app.jobs.running import Jobs
+from app.http import hosts, middleware, problems, scopes
+from app.http.admission import Pool
+from app.http.idempotency import Twins
+from app.jobs.runner import Jobs
 from app.logs import log
 from app.metrics import Metrics
-from app.monitoring import alerts, monitors, observations, series, shapes, windows
-from app.monitoring.closing import KIND, Closer
+from app.monitoring.window_closing import KIND, Closer
+from app.operations.housekeeping import Housekeeping
+from app.operations.monitor_standings import Standings, watch_pool
+from app.operations.tasks import Runner
 from app.page.errors import Pages
 from app.page.site import PAGES
 from app.release import RELEASE
+from app.schemas import jobs as job_schemas
+from app.schemas import monitors as monitor_schemas
+from app.serving.classifiers import Learners
+from app.serving.null_distributions import Nulls
 from app.settings import Settings, configured
-from app.standing import Standings, watch_pool
-from app.tasks import Runner
 from app.training.process import Trainer
 from app.webhooks.addresses import Allowed
 from app.webhooks.deliver import Deliver
@@ -110,16 +112,16 @@ def create_app(settings: Settings | None = None, host: str = "127.0.0.1") -> Fas
     app.state.learners = learners
     app.state.head = schema.head()
     problems.install(app)
-    openapi.install(app, shapes, job_shapes)
+    openapi.install(app, monitor_schemas, job_schemas)
     routes = list(app.router.routes)
     # Routes are tried in this order: first what is asked every second.
     resources = (health, estimates, batches, models, versions, parameters, evaluations)
     watching = (observations, monitors, series, windows, alerts)
-    for module in (*resources, *watching, jobs, adaptations, keys, webhooks, *PAGES):
+    for module in (*resources, *watching, jobs, adaptations, api_keys, webhooks, *PAGES):
         app.include_router(module.router)
         routes.extend(module.router.routes)
-    app.add_middleware(rules.Door, routes=rules.check(routes), gate=gate)
+    app.add_middleware(scopes.Door, routes=scopes.check(routes), gate=gate)
     own = Own.of(host, settings.allowed_hosts)
     app.add_middleware(hosts.Hosts, own=own, origins=settings.cors_origins, gate=gate)
-    envelope.install(app, settings.cors_origins, metrics, Pages)
+    middleware.install(app, settings.cors_origins, metrics, Pages)
     return app

@@ -8,7 +8,7 @@ batch.
 
 With several workers, each writes into files of its own in the folder that PROMETHEUS_MULTIPROC_DIR
 names, which the parent makes, and any of them answers for all. What the workers share, the state of
-the monitors, is no worker's to count: ``app.standing`` reads it when it is asked for.
+the monitors, is no worker's to count: ``app.operations.monitor_standings`` reads it when asked.
 """
 
 import os

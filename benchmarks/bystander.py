@@ -18,7 +18,7 @@ from collections.abc import Callable
 import httpx
 import numpy as np
 
-from app.core.prevalence.arrays import Codes, Floats
+from app.core.arrays import Codes, Floats
 from benchmarks.report import heading, table
 from benchmarks.service import service
 

@@ -13,13 +13,13 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.prevalence.arrays import Codes, Floats
-from app.core.prevalence.confusion import ConfusionMatrix
-from app.core.prevalence.covariance import Of, SourceError, Uncertainty
-from app.core.prevalence.intervals import likelihood_intervals
-from app.core.prevalence.likelihood import Likelihood
-from app.core.prevalence.mle import mle
+from app.core.arrays import Codes, Floats
+from app.core.prevalence.estimators.confusion import ConfusionMatrix
+from app.core.prevalence.estimators.mle import mle
+from app.core.prevalence.likelihood.likelihood import Likelihood
 from app.core.prevalence.source import Source, ValidationSet, derive
+from app.core.prevalence.uncertainty.covariance import Of, SourceError, Uncertainty
+from app.core.prevalence.uncertainty.intervals import likelihood_intervals
 from app.estimation import IntervalOptions, OutputBatch, Request, estimate
 from benchmarks.report import heading, table
 

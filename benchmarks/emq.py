@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from app.core.prevalence.arrays import Codes, Floats, Mask
+from app.core.arrays import Codes, Floats, Mask
 from app.core.prevalence.measures import absolute_error
 from app.core.prevalence.source import Source, SourceModel, ValidationSet, derive
 from app.estimation import PosteriorBatch, Request, estimate

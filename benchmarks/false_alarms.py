@@ -14,7 +14,7 @@ from math import sqrt
 import numpy as np
 from scipy.special import expit
 
-from app.core.prevalence.arrays import Codes, Floats
+from app.core.arrays import Codes, Floats
 from app.core.prevalence.calibration import METHODS, Method
 from app.core.prevalence.source import Source, SourceModel, ValidationSet, derive
 from app.estimation import PosteriorBatch, Request, estimate

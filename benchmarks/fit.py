@@ -15,11 +15,11 @@ from math import sqrt
 import numpy as np
 from scipy.special import softmax
 
-from app.core.prevalence.arrays import Codes, Floats
-from app.core.prevalence.binned import Bins
+from app.core.arrays import Codes, Floats
 from app.core.prevalence.matching import bandwidth
 from app.core.prevalence.matching.embedding import Embedded, Embedding
-from app.core.prevalence.matching.fit import features_fit
+from app.core.prevalence.matching.feature_fit import features_fit
+from app.core.prevalence.matching.posterior_fit import Bins
 from app.core.prevalence.matching.random_features import FourierMap, Standard
 from benchmarks.report import heading, table
 

@@ -16,7 +16,7 @@ import numpy as np
 import schemathesis
 from hypothesis import strategies as st
 
-from app.api.wire import arrow
+from app.formats import arrow
 from benchmarks.fuzz_api import SAMPLES
 from benchmarks.report import table
 

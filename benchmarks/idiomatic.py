@@ -11,9 +11,9 @@ import uvicorn
 from fastapi import FastAPI, Request
 from pydantic import BaseModel
 
-from app.core.prevalence.adjust import adjust
-from app.core.prevalence.likelihood import Likelihood
-from app.core.prevalence.mle import mle
+from app.core.prevalence.adjustment.posteriors import adjust
+from app.core.prevalence.estimators.mle import mle
+from app.core.prevalence.likelihood.likelihood import Likelihood
 
 app = FastAPI()
 SOURCES = {2: np.array([0.8, 0.2]), 3: np.full(3, 1 / 3)}

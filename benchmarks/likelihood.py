@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from app.core.prevalence.arrays import Floats
+from app.core.arrays import Floats
 from app.core.prevalence.calibration import Calibration, Scaling
-from app.core.prevalence.em import em
-from app.core.prevalence.likelihood import Likelihood
-from app.core.prevalence.mle import MleResult, mle
+from app.core.prevalence.estimators.em import em
+from app.core.prevalence.estimators.mle import MleResult, mle
+from app.core.prevalence.likelihood.likelihood import Likelihood
 from benchmarks.report import heading, table
 
 OVERLAPS = {"separated": 3.0, "overlapping": 0.6}

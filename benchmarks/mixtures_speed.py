@@ -15,12 +15,12 @@ from time import perf_counter
 import numpy as np
 from scipy.optimize import minimize
 
+from app.core.arrays import Floats
 from app.core.mixtures.adapt import adapt, prepared
 from app.core.mixtures.gibbs import sample
 from app.core.mixtures.links import LINKS
 from app.core.mixtures.mixture import RegressionMixture, log_density, log_joint, registered
 from app.core.mixtures.mstep import Problem
-from app.core.prevalence.arrays import Floats
 from benchmarks.report import heading, table
 
 PAPER = [name for name in LINKS if "additive" not in name]

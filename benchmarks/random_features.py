@@ -11,7 +11,7 @@ from time import perf_counter
 
 import numpy as np
 
-from app.core.prevalence.arrays import Floats
+from app.core.arrays import Floats
 from app.core.prevalence.matching.random_features import BLOCK, FourierMap, Standard
 from benchmarks.memory import forget_peak, peak, resident
 from benchmarks.report import heading

@@ -28,16 +28,16 @@ import numpy as np
 import pyarrow.parquet as pq
 from distributed import LocalCluster
 
-from app.core.prevalence.arrays import NARROW, Codes, Floats
+from app.core.arrays import NARROW, Codes, Floats
 from app.core.prevalence.matching.version import Options, ReferenceRows
 from app.core.prevalence.source import Source, SourceModel, ValidationSet, derive
 from app.datasets.reading import BATCH_ROWS
 from app.engines import Engine, Local, Partition, Piece, Watch, estimate_partitions
 from app.engines.cluster import KEPT, MOST_TASKS, TASKS, Cluster
-from app.engines.passes import Derivatives, Pass, Survey, packed, survey
-from app.engines.passes import Source as Passed
-from app.engines.sums import Group, Read, Sums, Tally
-from app.engines.work import Task, work
+from app.engines.partition_work import Task, work
+from app.engines.statistics import Derivatives, Pass, Survey, packed, survey
+from app.engines.statistics import Source as Passed
+from app.engines.tallies import Group, Read, Sums, Tally
 from app.estimation import Estimate, IntervalOptions, PosteriorBatch, Request, estimate
 from benchmarks.report import heading, table
 from benchmarks.scale_data import Array, draw, model, partitions, write

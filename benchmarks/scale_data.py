@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from app.core.prevalence.arrays import AnyFloats, Codes, Floats
+from app.core.arrays import AnyFloats, Codes, Floats
 from app.core.prevalence.source import Source, SourceModel, ValidationSet, derive
 from app.datasets.dataset import Asked, resolve
 from app.datasets.partition import FilePartition

@@ -16,9 +16,9 @@ from scipy.integrate import quad
 from scipy.special import expit, logit
 from scipy.stats import chi2, ncx2, norm
 
-from app.core.prevalence import two_sample
-from app.core.prevalence.arrays import Codes, Floats
+from app.core.arrays import Codes, Floats
 from app.core.prevalence.source import Source, ValidationSet, derive
+from app.core.prevalence.tests import two_sample
 from app.estimation import PosteriorBatch, Request, compare_priors
 from benchmarks.false_alarms import (
     DISTANCE,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.core.prevalence.arrays import Codes, Floats
+from app.core.arrays import Codes, Floats
 from app.core.trees.adaptation import Adaptation, adaptation
 from app.core.trees.model import VersatileTree
 from app.core.trees.options import Options

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 import httpx
 import numpy as np
 
-from app.api.wire import arrow
-from app.core.prevalence.arrays import Floats
+from app.core.arrays import Floats
+from app.formats import arrow
 from benchmarks.bystander import draw
 from benchmarks.memory import forget_peak, peak, resident
 from benchmarks.report import heading, table

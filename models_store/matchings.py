@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.prevalence.binned import Bins
 from app.core.prevalence.matching.embedding import Embedding
+from app.core.prevalence.matching.posterior_fit import Bins
 from app.core.prevalence.matching.random_features import FourierMap, Standard
 from app.core.prevalence.matching.version import Exact, Matching, Options
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.engine import Connection
 
-from app.core.prevalence.arrays import Floats
+from app.core.arrays import Floats
 from models_store.tables import streams, windows
 
 Ints = NDArray[np.int64]

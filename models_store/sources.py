@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.prevalence.confusion import ConfusionMatrix
+from app.core.prevalence.estimators.confusion import ConfusionMatrix
 from app.core.prevalence.source import Source, SourceModel
 from app.core.warnings import Warning
 from models_store import arrays, matchings, scorecards, trainings

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
 from app.core.warnings import Warning
+from models_store import schema
 from models_store.adaptations import Adaptations, Sources
 from models_store.alerts import Alerts
 from models_store.aliases import Aliases
@@ -21,12 +22,12 @@ from models_store.idempotency import Idempotency
 from models_store.jobs import Jobs
 from models_store.keys import Keys
 from models_store.models import Models
+from models_store.monitor_standings import Standings
 from models_store.monitors import Monitors
 from models_store.records import VersionRecord
 from models_store.selections import Selections
 from models_store.series import Series
 from models_store.sessions import Sessions
-from models_store.standing import Standings
 from models_store.tasks import Tasks
 from models_store.versions import VersionCache, Versions
 from models_store.webhooks import Webhooks
@@ -156,6 +157,13 @@ class Store:
             raise _unavailable(error) from error
         except sa.exc.TimeoutError as error:
             raise Unavailable("every database connection is taken; try again") from error
+
+    def revision(self) -> str | None:
+        """Of the database's schema; None where there is none."""
+        try:
+            return schema.current(self.engine)
+        except sa.exc.SQLAlchemyError as error:
+            raise Unavailable("the database cannot be reached") from error
 
     def close(self) -> None:
         """Close the connections."""

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.engine import Connection
 
-from app.core.prevalence.arrays import Codes, Floats
+from app.core.arrays import Codes, Floats
 from app.core.prevalence.matching.version import Exact
 from app.core.prevalence.source import ValidationSet
 from models_store import arrays, matchings, sources, trainings

@@ -18,7 +18,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from app.main import create_app
-from app.server import configuration
+from app.operations.server import configuration
 from app.settings import Settings
 from models_store import schema
 from models_store.engine import connect

@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from app.core.prevalence.arrays import Floats
+from app.core.arrays import Floats
 
 
 @st.composite

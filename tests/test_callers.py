@@ -3,7 +3,7 @@
 import time
 from datetime import UTC, datetime, timedelta
 
-from app.callers import Caller, Known
+from app.access.callers import Caller, Known
 
 
 def caller(name: str, expires_at: datetime | None = None) -> Caller:

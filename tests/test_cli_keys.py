@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.access import new_key
+from app.access.gate import new_key
 from models_store.engine import connect
 from models_store.store import Store
 from tests.end_to_end.processes import caller, free_port, ready

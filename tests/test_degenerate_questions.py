@@ -11,10 +11,10 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
+from app.core.arrays import Floats, probability_rows
 from app.core.errors import InvalidInput, MethodUnavailable
-from app.core.prevalence.arrays import Floats, probability_rows
 from app.core.prevalence.calibration import METHODS as CALIBRATIONS
-from app.core.prevalence.confusion import ConfusionMatrix
+from app.core.prevalence.estimators.confusion import ConfusionMatrix
 from app.core.prevalence.source import Source, SourceModel, ValidationSet, derive
 from app.core.prevalence.watching.eprocess import EProcess
 from app.core.prevalence.watching.source_set import SourceSet
@@ -22,7 +22,7 @@ from app.core.prevalence.watching.window import window_test
 from app.estimation import METHODS, IntervalOptions, PosteriorBatch, Request, estimate
 from app.estimation.evidence import Evidence
 from app.estimation.request import Batch, EmOptions, OutputBatch
-from app.estimation.use import adjust_batch, adjust_intercepts, check_region, compare_priors
+from app.estimation.use_cases import adjust_batch, adjust_intercepts, check_region, compare_priors
 from tests.test_estimation_fuzz import Rows
 
 Random = np.random.Generator

@@ -5,10 +5,10 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.stats import chi2
 
+from app.core.arrays import Floats
 from app.core.errors import MethodUnavailable
-from app.core.prevalence.arrays import Floats
 from app.core.prevalence.calibration import Method as Calibrations
-from app.core.prevalence.confusion import ConfusionMatrix
+from app.core.prevalence.estimators.confusion import ConfusionMatrix
 from app.core.prevalence.source import Source, SourceModel, ValidationSet, derive
 from app.estimation import (
     EmOptions,

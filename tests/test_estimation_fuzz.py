@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from app.core.arrays import Floats
 from app.core.errors import MethodUnavailable
-from app.core.prevalence import two_sample
-from app.core.prevalence.arrays import Floats
 from app.core.prevalence.calibration import Method as Calibration
 from app.core.prevalence.source import Source, SourceModel, ValidationSet, derive
+from app.core.prevalence.tests import two_sample
 from app.estimation import METHODS, IntervalOptions, PosteriorBatch, Request, estimate
 
 

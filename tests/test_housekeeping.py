@@ -8,8 +8,8 @@ from uuid import uuid4
 import pytest
 import sqlalchemy as sa
 
-from app import housekeeping
-from app.housekeeping import Housekeeping
+from app.operations import housekeeping
+from app.operations.housekeeping import Housekeeping
 from models_store.engine import connect
 from models_store.estimates import Filter
 from models_store.records import Answer, WebhookRecord

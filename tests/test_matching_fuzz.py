@@ -8,8 +8,8 @@ import pytest
 from app.core.prevalence.matching.version import Exact, Options, ReferenceRows
 from app.core.prevalence.source import Source, SourceModel, derive
 from app.estimation import FeatureBatch, IntervalOptions, Request, estimate
-from app.estimation.choice import MATCHING
-from app.estimation.solve import SOFT
+from app.estimation.methods import MATCHING
+from app.estimation.solvers import SOFT
 
 
 @dataclass(frozen=True)

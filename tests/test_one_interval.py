@@ -6,13 +6,13 @@ from typing import Literal, get_args
 import numpy as np
 import pytest
 
+from app.core.arrays import Codes, Floats
 from app.core.errors import MethodUnavailable
-from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.calibration import Method
-from app.core.prevalence.confusion import ConfusionMatrix
-from app.core.prevalence.covariance import Of
+from app.core.prevalence.estimators.confusion import ConfusionMatrix
 from app.core.prevalence.matching.version import ReferenceRows
 from app.core.prevalence.source import Source, ValidationSet, derive
+from app.core.prevalence.uncertainty.covariance import Of
 from app.estimation import METHODS, IntervalOptions, PosteriorBatch, Request, estimate
 from app.estimation.request import Batch, FeatureBatch, OutputBatch
 

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from app import standing
-from app.api.context import now
+from app.clock import now
 from app.main import create_app
 from app.metrics import OTHER
-from app.monitoring.closing import KIND
+from app.monitoring.window_closing import KIND
+from app.operations import monitor_standings
 from app.settings import Settings
 from models_store.series import packed
 from models_store.store import Store, UnitOfWork
@@ -56,7 +56,7 @@ def add_window(
 
 
 def told(store: Store, only: frozenset[str] | None = None) -> Samples:
-    families = standing.Standings(store, KIND).families(only)
+    families = monitor_standings.Standings(store, KIND).families(only)
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
         for family in families
@@ -93,7 +93,7 @@ def test_the_last_window_is_told_as_the_series_has_it(client: httpx.Client) -> N
     assert value(found, "alerts_open", monitor="m") == 1
     alert = client.get("/v1/alerts").json()["items"][0]["id"]
     client.patch(f"/v1/alerts/{alert}", json={"state": "acknowledged"}).raise_for_status()
-    time.sleep(standing.FRESH_SECONDS)
+    time.sleep(monitor_standings.FRESH_SECONDS)
     found = scraped(client)
     assert value(found, "alerts_open", monitor="m") == 0
     assert value(found, "alerts_acknowledged", monitor="m") == 1
@@ -106,7 +106,7 @@ class TestBounds:
     def test_classes_beyond_the_first_are_added_up(
         self, store: Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(standing, "MOST_CLASSES", 2)
+        monkeypatch.setattr(monitor_standings, "MOST_CLASSES", 2)
         with store.write() as unit:
             add_window(unit, add_monitor(unit, "m", tuple("abcd")), "", (0.1, 0.2, 0.3, 0.4))
             add_window(unit, add_monitor(unit, "n", tuple("abc")), "", (0.1, 0.2, 0.7))
@@ -140,7 +140,7 @@ class TestBounds:
     def test_every_monitor_comes_before_second_segments(
         self, store: Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(standing, "MOST_STREAMS", 5)
+        monkeypatch.setattr(monitor_standings, "MOST_STREAMS", 5)
         with store.write() as unit:
             for name in "abc":
                 monitor = add_monitor(unit, name)
@@ -154,13 +154,13 @@ class TestBounds:
         assert streams == [("a", "y"), ("a", "z"), ("b", "y"), ("b", "z"), ("c", "z")]
         assert value(found, "series_left_out", of="streams") == 4
         assert value(found, "series_left_out", of="monitors") == 0
-        monkeypatch.setattr(standing, "MOST_STREAMS", 2)
+        monkeypatch.setattr(monitor_standings, "MOST_STREAMS", 2)
         assert value(told(store), "series_left_out", of="monitors") == 1
 
     def test_alerts_of_every_monitor_count(
         self, store: Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(standing, "MOST_STREAMS", 1)
+        monkeypatch.setattr(monitor_standings, "MOST_STREAMS", 1)
         with store.write() as unit:
             for name in "abc":
                 monitor = add_monitor(unit, name)
@@ -249,7 +249,7 @@ def test_a_scrape_outlives_the_database(
         app.state.store.engine.dispose()
         path.rename(tmp_path / "away.db")
         path.mkdir()
-        time.sleep(standing.FRESH_SECONDS)
+        time.sleep(monitor_standings.FRESH_SECONDS)
         found = scraped(client)
         assert value(found, "database_up") == value(found, "ready") == 0
         assert ("priorshift_database_up", frozenset()) in found
@@ -257,7 +257,7 @@ def test_a_scrape_outlives_the_database(
         path.rmdir()
         (tmp_path / "away.db").rename(path)
         app.state.store.engine.dispose()
-        time.sleep(standing.FRESH_SECONDS)
+        time.sleep(monitor_standings.FRESH_SECONDS)
         assert value(scraped(client), "ready") == 1
 
 
@@ -268,7 +268,7 @@ def test_a_database_of_another_release_answers_and_is_not_ready(sqlite_url: str)
         with app.state.store.engine.begin() as connection:
             connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0001'")
             connection.exec_driver_sql("DROP TABLE windows")
-        time.sleep(standing.FRESH_SECONDS)
+        time.sleep(monitor_standings.FRESH_SECONDS)
         found = scraped(client)
         assert value(found, "database_up") == 1
         assert value(found, "ready") == 0
@@ -276,7 +276,7 @@ def test_a_database_of_another_release_answers_and_is_not_ready(sqlite_url: str)
 
 
 def test_a_database_that_hangs_is_down_and_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(standing, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(monitor_standings, "PATIENCE_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         app = create_app(Settings(database_url=f"postgresql://u:p@127.0.0.1:{port}/none"))

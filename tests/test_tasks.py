@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app import tasks
-from app.tasks import Handler, Lane, Lease, Runner
+from app.operations import tasks
+from app.operations.tasks import Handler, Lane, Lease, Runner
 from models_store.engine import connect
 from models_store.records import TaskRecord
 from models_store.store import Store, UnitOfWork

@@ -6,17 +6,18 @@ from uuid import uuid4
 from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
 
-from app.api import present
-from app.api.accept import require_json
-from app.api.context import ModelName, Selector, StoreDep, answer, now, problems
-from app.api.history import identity
-from app.api.kinds import Kind, Load
-from app.api.kinds.registry import KINDS, shapes
-from app.api.once import OnceDep
-from app.api.openapi import takes
-from app.api.payload import Body, only
-from app.api.responses.registry import AdaptationOut, PredictionsOut
-from app.api.trail import CallerDep
+from app.clock import now
+from app.http.audit_trail import CallerDep
+from app.http.body import Body, only
+from app.http.dependencies import ModelName, Selector, StoreDep, answer, problems
+from app.http.idempotency import OnceDep
+from app.http.negotiation import require_json
+from app.http.paging import identity
+from app.kinds import Kind, Load
+from app.kinds.registry import KINDS, shapes
+from app.openapi import takes
+from app.schemas import presenters
+from app.schemas.models import AdaptationOut, PredictionsOut
 from models_store import arrays
 from models_store.adaptations import Arrays, SourceRecord
 from models_store.errors import OtherKind
@@ -57,7 +58,7 @@ def create_adaptation(
         "kind": source.kind,
         "created_at": now().isoformat().replace("+00:00", "Z"),
         **adapted.content,
-        "warnings": [w.model_dump() for w in present.warnings(adapted.warnings)],
+        "warnings": [w.model_dump() for w in presenters.warnings(adapted.warnings)],
     }
     encoded = {key: arrays.encode(array) for key, array in adapted.arrays.items()}
 

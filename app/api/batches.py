@@ -5,31 +5,9 @@ import json as stdlib_json
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from app.api import asking, parse, present
-from app.api.accept import accepted, require_json
-from app.api.context import (
-    ModelName,
-    Selector,
-    StoreDep,
-    answer,
-    problems,
-)
-from app.api.learners import LearnersDep
-from app.api.nulls import NullsDep
-from app.api.openapi import takes, takes_batch
-from app.api.payload import BATCHES, Body
-from app.api.requests import (
-    BiasAdjustmentIn,
-    PosteriorsIn,
-    RegionTestIn,
-    ShiftTestIn,
-)
-from app.api.responses.batches import BiasAdjustmentOut, PosteriorsOut, RegionTestOut, ShiftTestOut
-from app.api.wire import arrow, json, npy
-from app.api.wire.pieces import Piece, Pieces
 from app.core import sheets
+from app.core.arrays import Codes, Floats
 from app.core.errors import InvalidInput
-from app.core.prevalence.arrays import Codes, Floats
 from app.core.warnings import Warning
 from app.estimation import (
     AdjustedRows,
@@ -39,6 +17,18 @@ from app.estimation import (
     check_region,
     compare_priors,
 )
+from app.formats import arrow, json, npy
+from app.formats.pieces import Piece, Pieces
+from app.http.body import BATCHES, Body
+from app.http.dependencies import ModelName, Selector, StoreDep, answer, problems
+from app.http.negotiation import accepted, require_json
+from app.intake import options, parse
+from app.openapi import takes, takes_batch
+from app.schemas import presenters
+from app.schemas.batches import BiasAdjustmentOut, PosteriorsOut, RegionTestOut, ShiftTestOut
+from app.schemas.requests import BiasAdjustmentIn, PosteriorsIn, RegionTestIn, ShiftTestIn
+from app.serving.classifiers import LearnersDep
+from app.serving.null_distributions import NullsDep
 
 router = APIRouter(prefix="/v1/models/{name}/versions/{version}", tags=["batches"])
 BATCH_PROBLEMS = problems(400, 404, 406, 409, 413, 415, 422, 503)
@@ -81,7 +71,7 @@ def create_posteriors(
     costs = None if given.costs is None else parse.costs(given.costs, len(source.classes))
     if costs is not None and media_type != json.MEDIA_TYPE:
         raise InvalidInput.at("/costs", "asks for decisions, which only a JSON answer holds")
-    asked = asking.asked(given, source, learners.of(record), batch)
+    asked = options.asked(given, source, learners.of(record), batch)
     rows = adjust_batch(source, batch, target, asked, nulls.of(record), costs)
     warnings = (*said, *rows.warnings)
     if media_type != json.MEDIA_TYPE:
@@ -96,15 +86,15 @@ def create_posteriors(
         columns=list(source.classes),
         outputs=list(source.outputs) if bare_counts else None,
         method=rows.method,
-        source_priors=present.by_class(source.classes, rows.source),
-        target_priors=present.by_class(source.classes, rows.target),
-        warnings=present.warnings(warnings),
+        source_priors=presenters.by_class(source.classes, rows.source),
+        target_priors=presenters.by_class(source.classes, rows.target),
+        warnings=presenters.warnings(warnings),
         decisions=_named(source.classes, rows.decided),
         threshold=rows.threshold,
         posteriors=None,
     )
-    shown_rows = present.rows(source.classes, rows.posteriors, given.posteriors)
-    content = {**present.body(shown), "posteriors": shown_rows}
+    shown_rows = presenters.rows(source.classes, rows.posteriors, given.posteriors)
+    content = {**presenters.body(shown), "posteriors": shown_rows}
     return Pieces(list(json.pieces(content)), media_type=json.MEDIA_TYPE)
 
 
@@ -128,16 +118,16 @@ def create_shift_test(
     given = parse.envelope(ShiftTestIn, sent.content, sent.text)
     record = store.version(name, version)
     batch = parse.batch(given, record.source, learners.of(record), sent.frame)
-    asked = asking.asked(given, record.source)
+    asked = options.asked(given, record.source)
     result = compare_priors(record.source, batch, asked, nulls.of(record))
     return answer(
         ShiftTestOut(
             model=record.model,
             version=record.number,
             size=result.size,
-            shift=present.shift(result.shift, record.source),
-            diagnostics=present.diagnostics(record.source.classes, result.diagnostics),
-            warnings=present.warnings(result.warnings),
+            shift=presenters.shift(result.shift, record.source),
+            diagnostics=presenters.diagnostics(record.source.classes, result.diagnostics),
+            warnings=presenters.warnings(result.warnings),
         )
     )
 
@@ -175,9 +165,9 @@ def create_region_test(
             factor=result.factor,
             degrees_of_freedom=result.degrees_of_freedom,
             p_value=result.p_value,
-            priors=present.by_class(source.classes, priors),
-            prevalence=present.by_class(source.classes, result.prevalence),
-            warnings=present.warnings((*said, *result.warnings)),
+            priors=presenters.by_class(source.classes, priors),
+            prevalence=presenters.by_class(source.classes, result.prevalence),
+            warnings=presenters.warnings((*said, *result.warnings)),
         )
     )
 
@@ -204,7 +194,7 @@ def create_bias_adjustment(
     intercepts, reference = parse.intercepts(given, source.classes)
     scoring = learners.of(record)
     target, batch, said = parse.target_or_batch(given, source, scoring)
-    asked = asking.asked(given, source, scoring, batch)
+    asked = options.asked(given, source, scoring, batch)
     rows = nulls.of(record)
     result = adjust_intercepts(source, intercepts, reference, target, batch, asked, rows)
     return answer(
@@ -213,10 +203,10 @@ def create_bias_adjustment(
             version=record.number,
             method=result.method,
             scale=result.scale,
-            intercepts=present.by_class(source.classes, result.intercepts),
+            intercepts=presenters.by_class(source.classes, result.intercepts),
             reference=given.reference,
-            target_priors=present.by_class(source.classes, result.target),
-            warnings=present.warnings((*said, *result.warnings)),
+            target_priors=presenters.by_class(source.classes, result.target),
+            warnings=presenters.warnings((*said, *result.warnings)),
         )
     )
 
@@ -241,7 +231,7 @@ def _headers(
 ) -> dict[str, str]:
     """What a binary answer cannot hold: warning codes, the method, the priors (ASCII JSON)."""
     codes = [warning.code for warning in warnings]
-    target = stdlib_json.dumps(present.by_class(names, rows.target))
+    target = stdlib_json.dumps(presenters.by_class(names, rows.target))
     headers: dict[str, str] = {"Priorshift-Method": rows.method or "stated"}
     if len(target) <= LONGEST_HEADER:
         headers["Priorshift-Target-Priors"] = target

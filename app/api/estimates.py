@@ -7,9 +7,14 @@ from uuid import uuid4
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
-from app.api import asking, groups, parse, present
-from app.api.accept import require_json
-from app.api.context import (
+from app.clock import now
+from app.core.arrays import Floats
+from app.engines.engine import MOST_GROUPS
+from app.estimation import Estimate, SourceRows, estimate
+from app.formats.frame import Frame
+from app.http.audit_trail import CallerDep, seen
+from app.http.body import Body, Sent, only, refuse_unknown
+from app.http.dependencies import (
     Cursor,
     Limit,
     ModelName,
@@ -17,23 +22,20 @@ from app.api.context import (
     StoreDep,
     answer,
     encode_cursor,
-    now,
     problems,
 )
-from app.api.history import before, checked, identity
-from app.api.learners import LearnersDep, Scoring
-from app.api.nulls import NullsDep
-from app.api.once import Once, OnceDep
-from app.api.openapi import takes_batch
-from app.api.payload import Body, Sent, only, refuse_unknown
-from app.api.requests import NAME, EstimateIn, KeptSegment, SegmentKey, Timestamp
-from app.api.responses.estimates import EstimateOut, EstimatePage, GroupOut, GroupsOut
-from app.api.trail import CallerDep, seen
-from app.api.wire.frame import Frame
-from app.core.prevalence.arrays import Floats
-from app.engines.engine import MOST_GROUPS
-from app.estimation import Estimate, SourceRows, estimate
+from app.http.idempotency import Once, OnceDep
+from app.http.negotiation import require_json
+from app.http.paging import before, identity
+from app.intake import groups, options, parse
 from app.metrics import Metrics
+from app.openapi import takes_batch
+from app.schemas import presenters
+from app.schemas.estimates import EstimateOut, EstimatePage, GroupOut, GroupsOut
+from app.schemas.requests import NAME, EstimateIn, KeptSegment, SegmentKey, Timestamp
+from app.schemas.validation import checked
+from app.serving.classifiers import LearnersDep, Scoring
+from app.serving.null_distributions import NullsDep
 from models_store.estimates import Filter
 from models_store.records import VersionRecord
 from models_store.store import UnitOfWork
@@ -110,19 +112,19 @@ class _Maker:
         """Of the request's batch, or of these rows of it under this segment."""
         given, source = self.given, self.record.source
         batch = parse.batch(given, source, self.scoring, frame)
-        asked = asking.asked(given, source, self.scoring, batch)
+        asked = options.asked(given, source, self.scoring, batch)
         with self.metrics.estimating(self.record.model, self.record.number) as method:
             result = estimate(source, batch, asked, self.rows)
             method.append(result.method)
         id = uuid4().hex if self.keep else None
         labels = {**given.segment, **(segment or {})}
-        shown = present.estimate(self.record, result, id, given.observed_at, labels, now())
+        shown = presenters.estimate(self.record, result, id, given.observed_at, labels, now())
         return result, shown
 
     def write(self, unit: UnitOfWork, shown: EstimateOut) -> None:
         """Keep one."""
         moment = shown.observed_at or shown.created_at
-        content = present.body(shown)
+        content = presenters.body(shown)
         unit.estimates.add(self.record.id, moment, shown.created_at, shown.segment, content)
 
 
@@ -139,7 +141,7 @@ def _grouped(maker: _Maker, sent: Sent, column: str, once: Once) -> Response:
     ]
     content = {
         "group_by": column,
-        "items": [{**vars(item), "estimate": present.body(item.estimate)} for item in items],
+        "items": [{**vars(item), "estimate": presenters.body(item.estimate)} for item in items],
     }
     if not maker.keep:
         return answer(content)
@@ -206,12 +208,12 @@ def _with_arrays(
     shown: EstimateOut, result: Estimate, names: tuple[str, ...], like: Any
 ) -> dict[str, Any]:
     """The answer with the arrays that were included, whether or not they are kept."""
-    content = present.body(shown)
+    content = presenters.body(shown)
     arrays: dict[str, Floats | None] = {
         "trace": result.trace,
         "weighted_precision": result.weighted_precision,
     }
     content.update({k: array for k, array in arrays.items() if array is not None})
     if result.posteriors is not None:
-        content["posteriors"] = present.rows(names, result.posteriors, like)
+        content["posteriors"] = presenters.rows(names, result.posteriors, like)
     return content

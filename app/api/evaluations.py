@@ -7,9 +7,15 @@ import numpy as np
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
-from app.api import asking, parse, present
-from app.api.accept import require_json
-from app.api.context import (
+from app.clock import now
+from app.core.arrays import Codes
+from app.core.errors import InvalidInput
+from app.estimation import PosteriorBatch, estimate
+from app.estimation.evaluation import Evaluation, compare, evaluate
+from app.formats import json
+from app.http.audit_trail import CallerDep, seen
+from app.http.body import Body, only
+from app.http.dependencies import (
     Cursor,
     Limit,
     ModelName,
@@ -17,25 +23,20 @@ from app.api.context import (
     StoreDep,
     answer,
     encode_cursor,
-    now,
     problems,
 )
-from app.api.history import before, identity
-from app.api.learners import LearnersDep, Scoring
-from app.api.nulls import Nulls, NullsDep
-from app.api.once import OnceDep
-from app.api.openapi import takes
-from app.api.payload import Body, only
-from app.api.requests import NAME, EvaluationIn
-from app.api.responses.estimates import IntervalOut
-from app.api.responses.evaluations import EvaluationOut, EvaluationPage
-from app.api.responses.parts import WarningOut
-from app.api.trail import CallerDep, seen
-from app.api.wire import json
-from app.core.errors import InvalidInput
-from app.core.prevalence.arrays import Codes
-from app.estimation import PosteriorBatch, estimate
-from app.estimation.evaluate import Evaluation, compare, evaluate
+from app.http.idempotency import OnceDep
+from app.http.negotiation import require_json
+from app.http.paging import before, identity
+from app.intake import options, parse
+from app.openapi import takes
+from app.schemas import presenters
+from app.schemas.base import WarningOut
+from app.schemas.estimates import IntervalOut
+from app.schemas.evaluations import EvaluationOut, EvaluationPage
+from app.schemas.requests import NAME, EvaluationIn
+from app.serving.classifiers import LearnersDep, Scoring
+from app.serving.null_distributions import Nulls, NullsDep
 from models_store.errors import NotFound
 from models_store.evaluations import EvaluationFilter
 from models_store.records import EstimateRecord, VersionRecord
@@ -166,17 +167,17 @@ def _of_batch(
     if batch.size != len(labels):
         raise InvalidInput.at("/labels", f"has {len(labels)} labels for {batch.size} rows")
     rows = isinstance(batch, PosteriorBatch)
-    asked = asking.asked(given, record.source, scoring, batch, posteriors=rows)
+    asked = options.asked(given, record.source, scoring, batch, posteriors=rows)
     result = estimate(record.source, batch, asked, nulls.of(record))
-    shown = present.interval(result.interval)
-    said = present.warnings(result.warnings)
+    shown = presenters.interval(result.interval)
+    said = presenters.warnings(result.warnings)
     return evaluate(batch, result, labels), result.method, shown, said
 
 
 def _shown(record: VersionRecord, estimate_id: str | None, finding: Finding) -> EvaluationOut:
     names = record.source.classes
     found, method, interval, warnings = finding
-    estimated = present.shares_error(found.estimate)
+    estimated = presenters.shares_error(found.estimate)
     assert estimated is not None
     return EvaluationOut(
         id=uuid4().hex,
@@ -186,12 +187,12 @@ def _shown(record: VersionRecord, estimate_id: str | None, finding: Finding) -> 
         method=method,
         size=found.size,
         created_at=now(),
-        truth=present.by_class(names, found.truth),
-        counted=present.shares_error(found.counted),
+        truth=presenters.by_class(names, found.truth),
+        counted=presenters.shares_error(found.counted),
         estimate=estimated,
         covered=None if found.covered is None else dict(zip(names, found.covered, strict=True)),
         interval=interval,
-        before=present.quality(names, found.before),
-        after=present.quality(names, found.after),
+        before=presenters.quality(names, found.before),
+        after=presenters.quality(names, found.after),
         warnings=warnings,
     )

@@ -1,18 +1,17 @@
 """For the operator: alive, ready, which version."""
 
-import sqlalchemy as sa
 from fastapi import APIRouter, Request
 from pydantic import BaseModel
 from starlette.responses import PlainTextResponse, Response
 
-from app.api.context import StoreDep, answer, problems
-from app.api.payload import only
-from app.api.problems import problem
-from app.api.trail import CallerDep
+from app.http.audit_trail import CallerDep
+from app.http.body import only
+from app.http.dependencies import StoreDep, answer, problems
+from app.http.problems import problem
 from app.metrics import MEDIA_TYPE, Metrics
+from app.operations.monitor_standings import Standings
 from app.release import RELEASE
-from app.standing import Standings
-from models_store import schema
+from models_store.errors import Unavailable
 
 router = APIRouter(tags=["operation"])
 
@@ -41,8 +40,8 @@ async def livez() -> StatusOut:
 def readyz(request: Request, store: StoreDep) -> Response:
     """The database answers and is migrated."""
     try:
-        revision = schema.current(store.engine)
-    except sa.exc.SQLAlchemyError:
+        revision = store.revision()
+    except Unavailable:
         return _not_ready(request, "the database cannot be reached; see PRIORSHIFT_DATABASE_URL")
     head: str = request.app.state.head
     if revision != head:

@@ -6,8 +6,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path
 from starlette.responses import Response
 
-from app.api import parse, present
-from app.api.context import (
+from app.clock import now
+from app.core.errors import InvalidInput
+from app.http.audit_trail import CallerDep, TrailDep
+from app.http.body import Body, only
+from app.http.dependencies import (
     Cursor,
     Limit,
     ModelName,
@@ -17,20 +20,18 @@ from app.api.context import (
     bad_cursor,
     decode_cursor,
     encode_cursor,
-    now,
     problems,
 )
-from app.api.kinds import registry as kinds
-from app.api.kinds.registry import KINDS
-from app.api.learners import Learners, LearnersDep
-from app.api.once import Once, OnceDep
-from app.api.openapi import takes
-from app.api.payload import Body, only
-from app.api.problems import Forbidden
-from app.api.requests import NAME, AliasIn, ModelIn, ModelPatch, OtherModelIn
-from app.api.responses.registry import AliasOut, ModelOut, ModelPage
-from app.api.trail import CallerDep, TrailDep
-from app.core.errors import InvalidInput
+from app.http.idempotency import Once, OnceDep
+from app.http.problems import Forbidden
+from app.intake import parse
+from app.kinds import registry as kinds
+from app.kinds.registry import KINDS
+from app.openapi import takes
+from app.schemas import presenters
+from app.schemas.models import AliasOut, ModelOut, ModelPage
+from app.schemas.requests import NAME, AliasIn, ModelIn, ModelPatch, OtherModelIn
+from app.serving.classifiers import Learners, LearnersDep
 from app.settings import Settings
 from models_store.errors import AlreadyExists, NotFound
 from models_store.store import Store, UnitOfWork
@@ -53,7 +54,7 @@ def list_models(
         raise bad_cursor()
     with store.read() as unit:
         page = unit.models.list(place[0] if place else None, limit, caller.models)
-        items = [present.model(record, unit.aliases.of(record.name)) for record in page.items]
+        items = [presenters.model(record, unit.aliases.of(record.name)) for record in page.items]
     return ModelPage(items=items, next_cursor=encode_cursor(page.next))
 
 
@@ -87,8 +88,8 @@ def create_model(
         version = None
         if prepared is not None and given.source is not None:
             record, _ = unit.versions.register(given.name, prepared, given.source.metadata, now())
-            version = present.version(record)
-        shown = present.model(unit.models.get(given.name), [])
+            version = presenters.version(record)
+        shown = presenters.model(unit.models.get(given.name), [])
         shown.version = version
         return model.id, answer(shown, 201, {"Location": f"/v1/models/{given.name}"})
 
@@ -117,7 +118,7 @@ def _create_other(
         if prepared is not None:
             record, _ = unit.sources.register(given.name, *prepared, now())
             version = kinds.version(record)
-        shown = present.body(present.model(unit.models.get(given.name), []))
+        shown = presenters.body(presenters.model(unit.models.get(given.name), []))
         location = {"Location": f"/v1/models/{given.name}"}
         return model.id, answer({**shown, "version": version}, 201, location)
 
@@ -138,7 +139,7 @@ def _require_seen(once: Once, name: str) -> None:
 def get_model(name: ModelName, store: StoreDep) -> ModelOut:
     """A model with its aliases."""
     with store.read() as unit:
-        return present.model(unit.models.get(name), unit.aliases.of(name))
+        return presenters.model(unit.models.get(name), unit.aliases.of(name))
 
 
 @router.patch(
@@ -153,7 +154,7 @@ def change_model(name: ModelName, payload: Body, once: OnceDep) -> Response:
     def work(unit: UnitOfWork) -> tuple[int, Response]:
         unit.models.lock(name)
         record = unit.models.describe(name, given.description, now())
-        return record.id, answer(present.model(record, unit.aliases.of(name)))
+        return record.id, answer(presenters.model(record, unit.aliases.of(name)))
 
     return once.write(work)
 
@@ -184,7 +185,7 @@ def get_alias(name: ModelName, alias: AliasName, store: StoreDep) -> AliasOut:
     """The version that an alias points to."""
     _check(alias)
     with store.read() as unit:
-        return present.alias(unit.aliases.get(name, alias))
+        return presenters.alias(unit.aliases.get(name, alias))
 
 
 @router.put(
@@ -199,7 +200,7 @@ def put_alias(name: ModelName, alias: AliasName, payload: Body, once: OnceDep) -
 
     def work(unit: UnitOfWork) -> tuple[int, Response]:
         record = unit.aliases.put(name, alias, given.version, now())
-        return unit.models.get(name).id, answer(present.alias(record))
+        return unit.models.get(name).id, answer(presenters.alias(record))
 
     return once.write(work)
 

@@ -3,19 +3,20 @@
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from app.api import asking, parse, present
-from app.api.accept import require_json
-from app.api.context import ModelName, Selector, StoreDep, answer, problems
-from app.api.learners import LearnersDep
-from app.api.nulls import NullsDep
-from app.api.openapi import takes
-from app.api.payload import Body, only
-from app.api.requests import AdjustedModelIn
-from app.api.responses.batches import ParametersOut
 from app.core.errors import MethodUnavailable
 from app.core.learners.linear import Linear
 from app.core.learners.trained import Trained
 from app.estimation import adjust_intercepts
+from app.http.body import Body, only
+from app.http.dependencies import ModelName, Selector, StoreDep, answer, problems
+from app.http.negotiation import require_json
+from app.intake import options, parse
+from app.openapi import takes
+from app.schemas import presenters
+from app.schemas.batches import ParametersOut
+from app.schemas.requests import AdjustedModelIn
+from app.serving.classifiers import LearnersDep
+from app.serving.null_distributions import NullsDep
 from models_store.records import VersionRecord
 
 router = APIRouter(prefix="/v1/models/{name}/versions/{version}", tags=["batches"])
@@ -33,7 +34,7 @@ def get_parameters(
     """The softmax model that was trained: weights, intercepts, and how features are encoded."""
     record = store.version(name, version)
     trained, fitted = _softmax(record, learners)
-    shown = present.parameters(record, trained, fitted)
+    shown = presenters.parameters(record, trained, fitted)
     return answer(shown)
 
 
@@ -62,14 +63,14 @@ def create_adjusted_model(
     trained, fitted = _softmax(record, learners)
     source, scoring = record.source, learners.of(record)
     target, batch, said = parse.target_or_batch(given, source, scoring)
-    asked = asking.asked(given, source, scoring, batch)
+    asked = options.asked(given, source, scoring, batch)
     own, rows = fitted.intercepts, nulls.of(record)
     result = adjust_intercepts(source, own, None, target, batch, asked, rows)
     adjusted = Linear(result.scale * fitted.weights, result.intercepts)
-    shown = present.parameters(record, trained, adjusted)
+    shown = presenters.parameters(record, trained, adjusted)
     shown.method = result.method
-    shown.target_priors = present.by_class(source.classes, result.target)
-    shown.warnings = present.warnings((*said, *result.warnings))
+    shown.target_priors = presenters.by_class(source.classes, result.target)
+    shown.warnings = presenters.warnings((*said, *result.warnings))
     return answer(shown)
 
 

@@ -5,8 +5,10 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from app.api import parse, present
-from app.api.context import (
+from app.clock import now
+from app.core.errors import MethodUnavailable
+from app.http.body import Body, only
+from app.http.dependencies import (
     Cursor,
     Limit,
     ModelName,
@@ -16,18 +18,17 @@ from app.api.context import (
     bad_cursor,
     decode_cursor,
     encode_cursor,
-    now,
     problems,
 )
-from app.api.kinds import registry as kinds
-from app.api.kinds.registry import KINDS
-from app.api.learners import Learners, LearnersDep
-from app.api.once import Once, OnceDep
-from app.api.openapi import takes
-from app.api.payload import Body, only
-from app.api.requests import SourceIn, VersionIn
-from app.api.responses.registry import OtherVersionOut, ScorecardOut, VersionOut, VersionPage
-from app.core.errors import MethodUnavailable
+from app.http.idempotency import Once, OnceDep
+from app.intake import parse
+from app.kinds import registry as kinds
+from app.kinds.registry import KINDS
+from app.openapi import takes
+from app.schemas import presenters
+from app.schemas.models import OtherVersionOut, ScorecardOut, VersionOut, VersionPage
+from app.schemas.requests import SourceIn, VersionIn
+from app.serving.classifiers import Learners, LearnersDep
 from models_store.records import ModelRecord
 from models_store.store import UnitOfWork
 
@@ -54,7 +55,7 @@ def list_versions(
             found = [kinds.version(record) for record in other.items]
             return answer({"items": found, "next_cursor": encode_cursor(other.next)})
         page = unit.versions.list(name, before, limit)
-    items = [present.version(record) for record in page.items]
+    items = [presenters.version(record) for record in page.items]
     return answer(VersionPage(items=items, next_cursor=encode_cursor(page.next)))
 
 
@@ -92,7 +93,7 @@ def create_version(
     def work(unit: UnitOfWork) -> tuple[int, Response]:
         record, new = unit.versions.register(name, prepared, given.metadata, now())
         location = {"Location": f"/v1/models/{name}/versions/{record.number}"}
-        return record.model_id, answer(present.version(record), 201 if new else 200, location)
+        return record.model_id, answer(presenters.version(record), 201 if new else 200, location)
 
     return once.commit(work)
 
@@ -123,7 +124,7 @@ def get_version(name: ModelName, version: Selector, store: StoreDep) -> Response
     with store.read() as unit:
         if unit.models.get(name).kind in KINDS:
             return answer(kinds.version(unit.sources.get(name, version)))
-        return answer(present.version(unit.versions.get(name, version)))
+        return answer(presenters.version(unit.versions.get(name, version)))
 
 
 @router.get(
@@ -140,4 +141,4 @@ def get_scorecard(name: ModelName, version: Selector, store: StoreDep) -> Scorec
     if card is None:
         reason = "it takes a validation set of some size; register one"
         raise MethodUnavailable("a scorecard", reason)
-    return present.scorecard(record, card)
+    return presenters.scorecard(record, card)

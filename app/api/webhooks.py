@@ -7,25 +7,20 @@ from uuid import uuid4
 from fastapi import APIRouter, Depends, Path, Request
 from starlette.responses import Response
 
-from app import access
-from app.access import Gate
-from app.api import parse, present
-from app.api.context import Cursor, GateDep, Limit, StoreDep, answer, encode_cursor, now, problems
-from app.api.history import before, identity
-from app.api.once import BodilessOnceDep, OnceDep, ShownOnce
-from app.api.openapi import takes
-from app.api.payload import Body, only
-from app.api.requests import WebhookIn, WebhookPatch
-from app.api.responses.webhooks import (
-    AttemptOut,
-    DeliveryOut,
-    DeliveryPage,
-    WebhookOut,
-    WebhookPage,
-)
-from app.api.trail import TrailDep
+from app.access.gate import Gate, Misconfigured
+from app.clock import now
 from app.core.errors import InvalidInput, MethodUnavailable
 from app.core.warnings import Warning
+from app.http.audit_trail import TrailDep
+from app.http.body import Body, only
+from app.http.dependencies import Cursor, GateDep, Limit, StoreDep, answer, encode_cursor, problems
+from app.http.idempotency import BodilessOnceDep, OnceDep, ShownOnce
+from app.http.paging import before, identity
+from app.intake import parse
+from app.openapi import takes
+from app.schemas import presenters
+from app.schemas.requests import WebhookIn, WebhookPatch
+from app.schemas.webhooks import AttemptOut, DeliveryOut, DeliveryPage, WebhookOut, WebhookPage
 from app.webhooks import signing
 from app.webhooks.addresses import Refused
 from app.webhooks.sending import Sender
@@ -232,7 +227,7 @@ def _admitted(url: str, sender: Sender) -> str:
 def _server(gate: Gate) -> bytes:
     try:
         return gate.secret()
-    except access.Misconfigured as error:
+    except Misconfigured as error:
         raise MethodUnavailable("signing events", str(error)) from None
 
 
@@ -241,7 +236,7 @@ def _with_secret(
 ) -> Response:
     headers = {**headers, "Cache-Control": "no-store"}
     again, shown = _webhook(record), _webhook(record)
-    again.warnings = present.warnings([SHOWN])
+    again.warnings = presenters.warnings([SHOWN])
     shown.secret = signing.shown(secret)
     return ShownOnce(answer(shown, status, headers), answer(again, status, headers))
 

@@ -126,7 +126,7 @@ def compare(
 ) -> None:
     """Every method on one file of rows, side by side; nothing is kept."""
     from app.console import files
-    from app.estimation.choice import METHODS
+    from app.estimation.methods import METHODS
 
     service = service_of(url, key, local)
     content, kind = files.content(batch), files.kind(batch)

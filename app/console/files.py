@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from app.api.problems import ApiError
-from app.api.wire import arrow, npy
-from app.api.wire.frame import Frame
 from app.core.names import composed
 from app.core.sheets import plain
+from app.formats import arrow, npy
+from app.formats.frame import Frame
+from app.http.problems import ApiError
 
 KINDS = {
     ".csv": arrow.CSV,

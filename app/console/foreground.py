@@ -15,13 +15,13 @@ from uuid import uuid4
 from threadpoolctl import threadpool_limits
 
 from app import logs
-from app.api.context import now
+from app.clock import now
 from app.console.following import Left, News, address, over
 from app.console.service import Local, ask
-from app.jobs.running import Jobs
+from app.jobs.runner import Jobs
 from app.logs import log
+from app.operations.tasks import attempt
 from app.settings import Settings
-from app.tasks import attempt
 from models_store.errors import Unavailable
 from models_store.jobs import JOB
 from models_store.records import TaskRecord

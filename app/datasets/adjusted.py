@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from app.core.arrays import AnyFloats
 from app.core.errors import InvalidInput
-from app.core.prevalence.arrays import AnyFloats
 from app.datasets import paths, writing
 from app.datasets.arrow import pyarrow
 from app.datasets.dataset import Resolved

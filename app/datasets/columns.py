@@ -11,9 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from app.core.errors import Faults, InvalidInput
-from app.core.names import Spellings, named
-from app.core.prevalence.arrays import (
+from app.core.arrays import (
     NARROW,
     AnyFloats,
     Codes,
@@ -23,6 +21,8 @@ from app.core.prevalence.arrays import (
     refused_rows,
     row_fault,
 )
+from app.core.errors import Faults, InvalidInput
+from app.core.names import Spellings, named
 from app.core.spelling import NUMBER, find
 from app.datasets import filters
 from app.datasets.arrow import pyarrow

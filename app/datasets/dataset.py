@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from app.core import budget
+from app.core import deadline
 from app.core.errors import Fault, Faults, InvalidInput
 from app.core.names import Spellings
 from app.datasets import columns, filters
@@ -121,7 +121,7 @@ def _wanted(asked: Asked, classes: Sequence[str], at: str) -> Wanted:
 
 
 def _waited(future: Any) -> Looked:
-    budget.check()
+    deadline.check()
     found: Looked = future.result()
     return found
 

@@ -6,8 +6,8 @@ validation, counts = labelled(resolved, settings.max_rows)
 
 import numpy as np
 
+from app.core.arrays import Codes, Floats, probability_rows
 from app.core.errors import InvalidInput
-from app.core.prevalence.arrays import Codes, Floats, probability_rows
 from app.core.prevalence.source import ValidationSet
 from app.datasets.dataset import Resolved
 from app.datasets.partition import Counts

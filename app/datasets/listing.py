@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from app.core import budget
+from app.core import deadline
 from app.core.errors import InvalidInput
 from app.datasets.folders import Entry, Folders, Segments
 from app.datasets.paths import MOST_SEGMENTS, Path, wild
@@ -129,7 +129,7 @@ class Listing:
 
     def _listed(self, place: Segments) -> Iterator[Entry]:
         for entry in self.folders.entries(place):
-            budget.check()
+            deadline.check()
             self._looked_at += 1
             if self._looked_at > MOST_LOOKED_AT:
                 message = f"leads past more than {MOST_LOOKED_AT} names; be more precise"

@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from app.core import budget
+from app.core import deadline
+from app.core.arrays import Codes
 from app.core.errors import Fault, Faults, InvalidInput
-from app.core.prevalence.arrays import Codes
 from app.datasets import columns, csv, filters, ipc, parquet
 from app.datasets.arrow import pyarrow
 from app.datasets.columns import Coded, Wrong
@@ -141,7 +141,7 @@ class FilePartition:
         # one batch after another; else pages are given back and fetched again each time.
         np.empty(KEPT_BYTES, np.uint8)
         for batch in self._batches():
-            budget.check()
+            deadline.check()
             if isinstance(batch, Batch):
                 found = self._taken(batch)
                 if found is not None:

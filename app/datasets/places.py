@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from unicodedata import normalize
 
-from app.core import budget
+from app.core import deadline
 from app.datasets.folders import Entry, Segments
 from app.datasets.listing import HIDDEN
 from app.datasets.paths import Path, wild
@@ -124,7 +124,7 @@ def _holding(root: Root, folder: Segments, anything: bool) -> Iterator[str]:
 def _listed(root: Root, folder: Segments) -> Iterator[Entry]:
     try:
         for entry in root.folders.entries(folder):
-            budget.check()
+            deadline.check()
             yield entry
     except FileNotFoundError:
         return

@@ -31,10 +31,10 @@ from app.engines.engine import (
     TooManyGroups,
     Watch,
 )
-from app.engines.estimating import DataChanged, Outcome, estimate_partitions
+from app.engines.estimation import DataChanged, Outcome, estimate_partitions
 from app.engines.local import MEMORY, Local
 from app.engines.partitions import Partition, Piece
-from app.engines.sums import Read
+from app.engines.tallies import Read
 
 __all__ = [
     "MEMORY",

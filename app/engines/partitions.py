@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.prevalence.arrays import Codes
+from app.core.arrays import Codes
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,19 +4,8 @@ Whoever estimates (API, benchmarks, jobs) calls ``estimate``, ``adjust_batch``,
 ``adjust_intercepts``, ``compare_priors`` and ``check_region``, and nothing below them.
 """
 
-from app.estimation.answers import (
-    AdjustedModel,
-    AdjustedRows,
-    Adjustment,
-    Diagnostics,
-    Estimate,
-    IntervalAnswer,
-    RegionAnswer,
-    ShiftAnswer,
-    UnknownShare,
-)
-from app.estimation.choice import ALIASES, METHODS, Availability, Method, availability
 from app.estimation.evidence import Evidence
+from app.estimation.methods import ALIASES, METHODS, Availability, Method, availability
 from app.estimation.request import (
     Batch,
     BayesOptions,
@@ -29,9 +18,19 @@ from app.estimation.request import (
     ShiftOptions,
     SummedBatch,
 )
-from app.estimation.rows import SourceRows
+from app.estimation.results import (
+    AdjustedModel,
+    AdjustedRows,
+    Adjustment,
+    Diagnostics,
+    Estimate,
+    IntervalAnswer,
+    RegionAnswer,
+    ShiftAnswer,
+    UnknownShare,
+)
 from app.estimation.scorecard import scored
-from app.estimation.use import (
+from app.estimation.use_cases import (
     adjust_batch,
     adjust_intercepts,
     check_region,
@@ -39,6 +38,7 @@ from app.estimation.use import (
     estimate,
     estimated,
 )
+from app.estimation.validation_rows import SourceRows
 
 __all__ = [
     "ALIASES",

@@ -4,30 +4,30 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from app.core.arrays import Floats
 from app.core.errors import MethodUnavailable
 from app.core.lazy import cached_property
-from app.core.prevalence.adjust import adjust, gains_from_nothing, log_weights
-from app.core.prevalence.arrays import Floats
-from app.core.prevalence.binned import Bins
-from app.core.prevalence.blocks import with_labels
+from app.core.prevalence.adjustment.posteriors import adjust, gains_from_nothing, log_weights
 from app.core.prevalence.calibration import Scaling
-from app.core.prevalence.confusion import ConfusionMatrix, decision_counts
-from app.core.prevalence.covariance import OutputError, SourceError, Uncertainty
-from app.core.prevalence.likelihood import Likelihood
+from app.core.prevalence.estimators.confusion import ConfusionMatrix, decision_counts
+from app.core.prevalence.estimators.mle import MleResult, mle
+from app.core.prevalence.likelihood.blocks import with_labels
+from app.core.prevalence.likelihood.likelihood import Likelihood
+from app.core.prevalence.likelihood.means import RowMean
+from app.core.prevalence.likelihood.moments import moments
 from app.core.prevalence.matching.embedding import Embedded
 from app.core.prevalence.matching.exact import Kernels
-from app.core.prevalence.matching.fit import Fit, features_fit
+from app.core.prevalence.matching.feature_fit import Fit, features_fit
 from app.core.prevalence.matching.kernels import Name as KernelName
+from app.core.prevalence.matching.posterior_fit import Bins
 from app.core.prevalence.matching.version import Matching
-from app.core.prevalence.means import RowMean
-from app.core.prevalence.mle import MleResult, mle
-from app.core.prevalence.moments import moments
 from app.core.prevalence.source import SourceModel
+from app.core.prevalence.uncertainty.covariance import OutputError, SourceError, Uncertainty
 from app.core.warnings import Warning
-from app.estimation.answers import Adjustment
-from app.estimation.choice import LABEL_SCALE, Method
+from app.estimation.methods import LABEL_SCALE, Method
 from app.estimation.request import Batch, FeatureBatch, OutputBatch, PosteriorBatch
-from app.estimation.rows import SourceRows
+from app.estimation.results import Adjustment
+from app.estimation.validation_rows import SourceRows
 
 MOST_PAIRS = 1_000_000_000
 """Most pairs of rows, of batch and version, whose exact kernel is computed."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.core.prevalence.arrays import Floats
+from app.core.arrays import Floats
 from app.core.warnings import Warning
 from app.estimation.request import Batch, PosteriorBatch
 

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from app.core.prevalence.arrays import Codes, Floats
-from app.core.prevalence.cde import CdeResult
-from app.core.prevalence.covariance import Of
+from app.core.arrays import Codes, Floats
+from app.core.prevalence.estimators.cde import CdeResult
+from app.core.prevalence.uncertainty.covariance import Of
 from app.core.warnings import Warning
 
 Refit = Callable[[], tuple[CdeResult, tuple[Warning, ...]]]

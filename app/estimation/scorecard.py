@@ -11,18 +11,18 @@ from time import monotonic
 
 import numpy as np
 
-from app.core import budget
+from app.core import deadline
+from app.core.arrays import Codes, Floats
 from app.core.errors import MethodUnavailable
-from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.calibration import Folds
 from app.core.prevalence.measures import absolute_error
 from app.core.prevalence.scorecard import Score, Scorecard
 from app.core.prevalence.source import Source, SourceModel, ValidationSet, derive
 from app.core.warnings import Warning
-from app.estimation.choice import MATCHING, METHODS, Method, default, refusal
 from app.estimation.evidence import Evidence
+from app.estimation.methods import MATCHING, METHODS, Method, default, refusal
 from app.estimation.request import EmOptions, PosteriorBatch, Request
-from app.estimation.solve import solve
+from app.estimation.solvers import solve
 
 SIZES = (100, 1000)
 PRIORS = ("uniform", "normalised-uniform")
@@ -109,7 +109,7 @@ def _scorecard(
     errors: dict[Method, list[float]] = {method: [] for method in tried}
     changes: dict[Method, list[float]] = {method: [] for method in tried}
     drawn: list[tuple[int, str]] = []
-    until, stopped = monotonic() + min(SECONDS, budget.remaining() / 2), False
+    until, stopped = monotonic() + min(SECONDS, deadline.remaining() / 2), False
     for trial in _trials(source, validation, model, rng):
         if drawn and monotonic() > until:
             stopped = True

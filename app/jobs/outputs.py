@@ -1,6 +1,6 @@
 """That no two jobs write into each other's folders, asked at one moment too."""
 
-from app.callers import Caller
+from app.access.callers import Caller
 from app.core.errors import InvalidInput
 from app.datasets import paths
 from app.datasets.adjusted import Output

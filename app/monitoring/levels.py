@@ -7,8 +7,9 @@ the last ones.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from app.clock import MICROSECONDS
 from app.core.prevalence.watching.budget import Budget, level_per_stream, level_per_window
-from app.monitoring.spec import MICROSECONDS, AlertSpec, ByDuration, ByRows
+from app.monitoring.specification import AlertSpec, ByDuration, ByRows
 
 SHORTEST = 1.0
 """Seconds that a window of rows counts for at least, however fast it was filled."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from app.core.prevalence.arrays import Floats
+from app.core.arrays import Floats
 from models_store.series import Columns
 
 

@@ -8,7 +8,7 @@ from starlette.datastructures import Headers
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.problems import MEDIA_TYPE
+from app.http.problems import MEDIA_TYPE
 from app.page.render import page, root_of
 from app.page.sign_in import LONGEST_ADDRESS
 

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
-from app.api.context import StoreDep
-from app.api.history import identity
-from app.api.payload import only
-from app.api.trail import CallerDep
 from app.core.errors import InvalidInput
+from app.http.audit_trail import CallerDep
+from app.http.body import only
+from app.http.dependencies import StoreDep
+from app.http.paging import identity
 from app.page import charts, reliability, words
 from app.page.render import page
 from models_store.evaluations import EvaluationFilter

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from app.estimation.choice import Method
+from app.estimation.methods import Method
 
 NEEDS: Mapping[Method, tuple[str, str]] = {
     "cc": ("counts decisions; keeps the source's bias", "posteriors, or predictions"),

@@ -6,14 +6,15 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from app.api import present
-from app.api.context import Cursor, ModelName, StoreDep, encode_cursor, now
-from app.api.history import before
-from app.api.kinds.registry import KINDS
+from app.clock import now
+from app.http.dependencies import Cursor, ModelName, StoreDep, encode_cursor
+from app.http.paging import before
+from app.kinds.registry import KINDS
 from app.page import words
-from app.page.choice import RANGES, Choice, ChoiceDep
 from app.page.render import page
+from app.page.selection import RANGES, Choice, ChoiceDep
 from app.page.series import of_estimates, segments_of
+from app.schemas import presenters
 from models_store.estimates import Filter
 from models_store.records import ModelRecord
 
@@ -33,7 +34,7 @@ def model_page(
     """A model of any kind."""
     with store.read() as unit:
         record = unit.models.get(name)
-        model = present.model(record, unit.aliases.of(name))
+        model = presenters.model(record, unit.aliases.of(name))
         numbers = unit.versions.numbers(name, None, VERSIONS)
         limit = max(20, min(POINTS, CELLS // max(len(record.classes), 1)))
         recent = [r.content for r in unit.estimates.list(Filter(model=name), None, RECENT).items]

@@ -7,14 +7,14 @@ import numpy as np
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from app.api.context import StoreDep, now
-from app.api.trail import CallerDep
+from app.api.monitors import MonitorName, described
+from app.clock import micros, now
 from app.core.errors import InvalidInput
-from app.monitoring.monitors import MonitorName, described
-from app.monitoring.spec import micros
+from app.http.audit_trail import CallerDep
+from app.http.dependencies import StoreDep
 from app.monitoring.thinning import thinned
-from app.page.choice import RANGES, Choice, ChoiceDep
 from app.page.render import page
+from app.page.selection import RANGES, Choice, ChoiceDep
 from app.page.series import ROWS, of_windows
 from app.page.watching import state_of
 from models_store.alerts import AlertFilter

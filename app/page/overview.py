@@ -8,23 +8,17 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from app.api import present
-from app.api.context import (
-    Cursor,
-    StoreDep,
-    bad_cursor,
-    decode_cursor,
-    encode_cursor,
-    now,
-)
-from app.api.payload import only
-from app.api.requests import NAME
-from app.api.responses.registry import ModelOut
-from app.api.trail import CallerDep
+from app.clock import now
+from app.http.audit_trail import CallerDep
+from app.http.body import only
+from app.http.dependencies import Cursor, StoreDep, bad_cursor, decode_cursor, encode_cursor
 from app.page import words
 from app.page.render import page
 from app.page.sparkline import Sparkline, sparkline
 from app.page.watching import watches
+from app.schemas import presenters
+from app.schemas.models import ModelOut
+from app.schemas.requests import NAME
 from models_store.estimates import Filter
 from models_store.store import UnitOfWork
 
@@ -62,7 +56,7 @@ def overview(
         raise bad_cursor()
     with store.read() as unit:
         found = unit.models.list(place[0] if place else None, MODELS, caller.models)
-        models = [present.model(record, unit.aliases.of(record.name)) for record in found.items]
+        models = [presenters.model(record, unit.aliases.of(record.name)) for record in found.items]
         lines = [_line(unit, model) for model in models]
         watched, more_watched = watches(unit, caller) if place is None else ([], False)
     return page(

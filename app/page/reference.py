@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from fastapi.openapi.docs import get_redoc_html, get_swagger_ui_html
 from starlette.responses import HTMLResponse
 
-from app.api.browsers import POLICY
+from app.http.security_headers import POLICY
 from app.page.assets import address
 from app.page.render import root_of
 

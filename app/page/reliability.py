@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from app.core.prevalence.arrays import Codes, Floats
+from app.core.arrays import Codes, Floats
 from models_store.records import VersionRecord
 from models_store.store import UnitOfWork
 

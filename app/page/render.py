@@ -7,9 +7,9 @@ from fastapi import Request
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import HTMLResponse
 
-from app.api.browsers import COOKIES, POLICY
-from app.callers import ANYONE
-from app.monitoring.spec import duration
+from app.access.callers import ANYONE
+from app.clock import duration
+from app.http.security_headers import COOKIES, POLICY
 from app.page import assets, numbers
 from app.release import RELEASE
 

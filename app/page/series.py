@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from app.core.prevalence.arrays import Floats
+from app.core.arrays import Floats
 from models_store.series import Columns
 
 ROWS = 200

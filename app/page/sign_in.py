@@ -7,11 +7,12 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
-from app import sessions
-from app.access import Unauthenticated
-from app.api.browsers import COOKIES, same_origin, sessions_of
-from app.api.context import GateDep
-from app.api.problems import Forbidden, TooLarge, TooSlow, problem
+from app.access import sessions
+from app.access.gate import Unauthenticated
+from app.formats.errors import TooLarge
+from app.http.dependencies import GateDep
+from app.http.problems import Forbidden, TooSlow, problem
+from app.http.security_headers import COOKIES, same_origin, sessions_of
 from app.page.render import page, root_of
 from models_store.errors import Unavailable
 

@@ -6,15 +6,15 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from app.api.context import StoreDep
-from app.api.kinds.registry import KINDS
-from app.api.payload import only
-from app.api.requests import NAME
-from app.api.trail import CallerDep, seen
 from app.core.errors import InvalidInput
-from app.estimation.choice import METHODS
+from app.estimation.methods import METHODS
+from app.http.audit_trail import CallerDep, seen
+from app.http.body import only
+from app.http.dependencies import StoreDep
+from app.kinds.registry import KINDS
 from app.page.methods import NEEDS
 from app.page.render import page
+from app.schemas.requests import NAME
 
 MODELS = 200
 router = APIRouter(include_in_schema=False)

@@ -8,16 +8,16 @@ import numpy as np
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from app.api import present
-from app.api.context import ModelName, Selector, StoreDep
-from app.api.kinds import registry as kinds
-from app.api.kinds.registry import KINDS
-from app.api.payload import only
-from app.api.responses.registry import VersionOut
 from app.core.errors import InvalidInput
+from app.http.body import only
+from app.http.dependencies import ModelName, Selector, StoreDep
+from app.kinds import registry as kinds
+from app.kinds.registry import KINDS
 from app.page import reliability
 from app.page.methods import NEEDS
 from app.page.render import page
+from app.schemas import presenters
+from app.schemas.models import VersionOut
 from models_store.records import VersionRecord
 
 MOST_CELLS = 30
@@ -44,9 +44,9 @@ def version_page(
         shown = _class(record, class_name)
         curves = reliability.curves(unit, record, record.source.classes.index(shown))
     found = record.source.scorecard
-    card = None if found is None else present.scorecard(record, found)
+    card = None if found is None else presenters.scorecard(record, found)
     scores = [] if card is None else [s for s in card.methods if s.mean_absolute_error is not None]
-    version_out = present.version(record)
+    version_out = presenters.version(record)
     return page(
         request,
         "version.html",

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from app.api.trail import CallerDep
+from app.http.audit_trail import CallerDep
 from app.page import words
 from app.page.sparkline import Sparkline, sparkline
 from models_store.alerts import AlertFilter

@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import CategoricalNB, GaussianNB, MultinomialNB
 from sklearn.svm import LinearSVC
 
+from app.core.arrays import Codes, Floats
 from app.core.learners.columns import Columns
 from app.core.learners.encoding import Encoding
 from app.core.learners.linear import Linear
@@ -22,7 +23,6 @@ from app.core.learners.naive_bayes import GaussianBayes, MultinomialBayes
 from app.core.learners.recipe import Learner, Recipe
 from app.core.learners.trained import Fitted, Trained
 from app.core.learners.trees import Boosting, Forest, Trees
-from app.core.prevalence.arrays import Codes, Floats
 
 FEW_ROWS = 2_000
 SMALLEST_VARIANCE = 1e-100

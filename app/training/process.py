@@ -19,10 +19,10 @@ from typing import IO, Any
 
 from numpy.typing import NDArray
 
+from app.core.arrays import Floats
 from app.core.learners.trained import Training
-from app.core.prevalence.arrays import Floats
-from app.training import jobs, wire
-from app.training.jobs import Growth, Job, Learnt, Refitted
+from app.training import messages, serialization
+from app.training.messages import Growth, Job, Learnt, Refitted
 
 MOST_WAITING = 4
 """More requests than these would wait in threads that others need."""
@@ -83,11 +83,11 @@ class Trainer:
 
     def learn(self, training: Training) -> Learnt:
         """Train, in one's turn."""
-        return jobs.learnt(*self._run(Job(training)))
+        return messages.learnt(*self._run(Job(training)))
 
     def refit(self, training: Training, batch: Floats, max_iterations: int) -> Refitted:
         """Iterate cde by refitting, in one's turn."""
-        return jobs.refitted(*self._run(Job(training, batch, max_iterations)))
+        return messages.refitted(*self._run(Job(training, batch, max_iterations)))
 
     def grow(self, growth: Growth) -> dict[str, NDArray[Any]]:
         """Grow a tree, or calibrate one, in one's turn; its arrays by name."""
@@ -117,7 +117,7 @@ class Trainer:
                 )
             if process.returncode != 0:
                 raise TrainingStopped(self._reason(process.returncode, errors))
-        content, arrays = wire.decode(result)
+        content, arrays = serialization.decode(result)
         if "refused" in content:
             raise TrainingRefused(content["refused"])
         return content, arrays
@@ -163,7 +163,7 @@ def _exchange(process: "subprocess.Popen[bytes]", message: bytes) -> bytes:
     assert process.stdin is not None
     assert process.stdout is not None
     with suppress(BrokenPipeError):
-        process.stdin.write(len(message).to_bytes(wire.HEADER, "big"))
+        process.stdin.write(len(message).to_bytes(serialization.HEADER, "big"))
         process.stdin.write(message)
         process.stdin.flush()
     result = process.stdout.read()

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier
 
-from app.core import budget
+from app.core import deadline
+from app.core.arrays import Codes, Floats
 from app.core.learners.folds import fold_count, stratified
-from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.calibration import fit as fit_calibration
 from app.core.trees.model import VersatileTree
 from app.core.trees.tree import Tree
@@ -78,7 +78,7 @@ def calibrated(model: VersatileTree, training: TreeTraining) -> VersatileTree:
     fold = stratified(labels, folds, training.seed)
     scores = np.empty((len(labels), len(training.classes)))
     for k in range(folds):
-        budget.check()
+        deadline.check()
         rest, held = fold != k, fold == k
         tree = grow_tree(training, training.features[rest], labels[rest])
         scores[held] = _scores(tree, training, rest, held)

@@ -7,8 +7,8 @@ import os
 import sys
 import threading
 
-from app.training import wire
-from app.training.jobs import GROWTH, Growth, Job, learnt_message, refitted_message
+from app.training import serialization
+from app.training.messages import GROWTH, Growth, Job, learnt_message, refitted_message
 
 POLITENESS = 5
 
@@ -19,7 +19,7 @@ def main() -> None:
     output = os.dup(1)
     os.dup2(2, 1)
     os.nice(POLITENESS)
-    size = int.from_bytes(sys.stdin.buffer.read(wire.HEADER), "big")
+    size = int.from_bytes(sys.stdin.buffer.read(serialization.HEADER), "big")
     message = sys.stdin.buffer.read(size)
     threading.Thread(target=_end_with_the_service, daemon=True).start()
     with os.fdopen(output, "wb") as stream:
@@ -29,23 +29,25 @@ def main() -> None:
 
 def answer(message: bytes) -> bytes:
     """The result of a job; what it cannot do it says in words."""
-    from app.training import work
+    from app.training import procedures
 
     try:
-        content, arrays = wire.decode(message)
+        content, arrays = serialization.decode(message)
         if GROWTH in content:
-            return wire.encode({}, work.grow(Growth.of(content, arrays)))
+            return serialization.encode({}, procedures.grow(Growth.of(content, arrays)))
         job = Job.of(content, arrays)
         if job.batch is None:
-            return learnt_message(work.learn(job.training))
-        return refitted_message(work.refit(job.training, job.batch, job.max_iterations))
+            return learnt_message(procedures.learn(job.training))
+        return refitted_message(procedures.refit(job.training, job.batch, job.max_iterations))
     except MemoryError:
-        return wire.encode({"refused": "needs more memory than there is; send fewer rows"}, {})
-    except work.TooLarge as error:
-        return wire.encode({"refused": str(error)}, {})
+        return serialization.encode(
+            {"refused": "needs more memory than there is; send fewer rows"}, {}
+        )
+    except procedures.TooLarge as error:
+        return serialization.encode({"refused": str(error)}, {})
     except ValueError as error:
         first = str(error).partition("\n")[0][:300]
-        return wire.encode({"refused": f"cannot be fitted: {first}"}, {})
+        return serialization.encode({"refused": f"cannot be fitted: {first}"}, {})
 
 
 def _end_with_the_service() -> None:

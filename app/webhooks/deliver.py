@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
 from app.logs import log
+from app.operations.tasks import Lane, Lease
 from app.release import RELEASE
-from app.tasks import Lane, Lease
 from app.webhooks import signing
 from app.webhooks.sending import Outcome, Sender
 from app.webhooks.urls import parse

@@ -7,7 +7,7 @@ import argparse
 
 import numpy as np
 
-from app.core.prevalence.arrays import Floats
+from app.core.arrays import Floats
 from benchmarks.alerts.delays import Watched, always_valid, delays
 from benchmarks.alerts.looking import LEVEL as LOOKING_LEVEL
 from benchmarks.alerts.looking import looking

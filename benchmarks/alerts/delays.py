@@ -7,8 +7,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from app.core.prevalence.arrays import Floats
-from app.core.prevalence.likelihood import Likelihood
+from app.core.arrays import Floats
+from app.core.prevalence.likelihood.likelihood import Likelihood
 from app.core.prevalence.watching.budget import Budget, level_per_stream, level_per_window
 from app.core.prevalence.watching.eprocess import EProcess, State
 from app.core.prevalence.watching.source_set import SOURCE_LEVEL

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from app.core.prevalence.arrays import Floats
-from app.core.prevalence.likelihood import Likelihood
+from app.core.arrays import Floats
+from app.core.prevalence.likelihood.likelihood import Likelihood
 from app.core.prevalence.watching.eprocess import EProcess
 from benchmarks.alerts.stream import Population, Registered, threshold
 

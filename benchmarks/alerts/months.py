@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import binom, norm
 
-from app.core.prevalence.arrays import Floats
-from app.core.prevalence.likelihood import Likelihood
-from app.core.prevalence.mle import mle
+from app.core.arrays import Floats
+from app.core.prevalence.estimators.mle import mle
+from app.core.prevalence.likelihood.likelihood import Likelihood
 from app.core.prevalence.watching.budget import Budget, level_per_window
 from app.core.prevalence.watching.source_set import SOURCE_LEVEL, SourceSet
 from app.core.prevalence.watching.window import window_test

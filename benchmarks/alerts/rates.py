@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import logsumexp
 
-from app.core.prevalence.arrays import Floats
+from app.core.arrays import Floats
 from benchmarks.alerts.stream import (
     Population,
     Registered,

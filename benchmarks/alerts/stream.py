@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtri, expit, logit
 
-from app.core.prevalence.arrays import Codes, Floats
+from app.core.arrays import Codes, Floats
 from app.core.prevalence.calibration import Scaling
 from app.core.prevalence.source import Source, SourceModel, ValidationSet, derive
 from app.core.prevalence.watching.source_set import SourceSet

@@ -3,9 +3,9 @@
 import numpy as np
 from scipy.special import chdtri, logsumexp
 
-from app.core.prevalence.arrays import Codes, Floats
-from app.core.prevalence.likelihood import Likelihood
-from app.core.prevalence.mle import mle
+from app.core.arrays import Codes, Floats
+from app.core.prevalence.estimators.mle import mle
+from app.core.prevalence.likelihood.likelihood import Likelihood
 from app.core.prevalence.source import Source, ValidationSet, derive
 from app.core.prevalence.watching.source_set import SourceSet
 from app.core.prevalence.watching.window import window_test

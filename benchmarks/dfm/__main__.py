@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from app.core.prevalence.arrays import Floats
+from app.core.arrays import Floats
 from benchmarks.dfm import cytometry, gaussians, picture
 from benchmarks.dfm.gaussians import DIMENSIONS, NOISES, SHARES
 from benchmarks.dfm.methods import DIMENSION, FEW, METHODS

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from app.core.prevalence.arrays import Codes, Floats
+from app.core.arrays import Codes, Floats
 from benchmarks.dfm.methods import METHODS, Source
 
 LABORATORIES = ("Stanford", "Yale")

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.core.prevalence.arrays import Codes, Floats
-from app.core.prevalence.confusion import ConfusionMatrix, acc_qp
+from app.core.arrays import Codes, Floats
+from app.core.prevalence.estimators.confusion import ConfusionMatrix, acc_qp
 from app.core.prevalence.matching import bandwidth
 from app.core.prevalence.matching.exact import Kernels, Reference
 from app.core.prevalence.matching.kernels import Kernel

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from app.core.prevalence.arrays import Floats
+from app.core.arrays import Floats
 
 COLOURS = ("#1b6ca8", "#d1495b", "#6a994e", "#8d6a9f", "#e08e0b")
 WIDTH, HEIGHT, LEFT, TOP, GAP = 230, 190, 46, 34, 24

@@ -13,16 +13,17 @@ import numpy as np
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.api import parse, training
-from app.api.payload import Payload
-from app.api.problems import TooLarge, Unparseable, Unsupported, problem, unprocessable
-from app.api.requests import EstimateIn, SourceIn
-from app.api.wire import json, table
-from app.api.wire.encoding import ENCODINGS
-from app.api.wire.frame import Frame
 from app.core.errors import InvalidInput, MethodUnavailable
 from app.core.prevalence.source import SourceModel
 from app.estimation import PosteriorBatch
+from app.formats import json, table
+from app.formats.errors import TooLarge, Unparseable, Unsupported
+from app.formats.frame import Frame
+from app.http.body import Payload
+from app.http.content_encoding import ENCODINGS
+from app.http.problems import problem, unprocessable
+from app.intake import parse, training
+from app.schemas.requests import EstimateIn, SourceIn
 from benchmarks import memory
 from benchmarks.fuzz_bodies.inputs import CLASSES, JSON, NAMES, Input, draw
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import zstandard
 
-from app.api.wire import arrow
+from app.formats import arrow
 
 CLASSES = ("a", "b")
 NAMES = ("one", "two")

@@ -4,14 +4,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from app.core.prevalence.arrays import Floats
+from app.core.arrays import Floats
 from app.core.prevalence.calibration import Scaling
-from app.core.prevalence.covariance import SourceError, widening
-from app.core.prevalence.identifiability import degrees_of_freedom
-from app.core.prevalence.intervals import Intervals, Kind, likelihood_intervals
-from app.core.prevalence.likelihood import Likelihood
-from app.core.prevalence.mle import MleResult, mle
-from app.core.prevalence.profile import ENOUGH, Profile
+from app.core.prevalence.estimators.mle import MleResult, mle
+from app.core.prevalence.likelihood.identifiability import degrees_of_freedom
+from app.core.prevalence.likelihood.likelihood import Likelihood
+from app.core.prevalence.replicates import Intervals
+from app.core.prevalence.uncertainty.covariance import SourceError, widening
+from app.core.prevalence.uncertainty.intervals import Kind, likelihood_intervals
+from app.core.prevalence.uncertainty.profile import ENOUGH, Profile
 from benchmarks.fuzz_likelihood.problems import Problem
 
 HESSIAN_PASSES = 20

@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from app.core.arrays import Codes, Floats
 from app.core.lazy import cached_property
-from app.core.prevalence.arrays import Codes, Floats
-from app.core.prevalence.blocks import BLOCK, with_labels
 from app.core.prevalence.calibration import Scaling
-from app.core.prevalence.likelihood import CHEAP, Likelihood
-from app.core.prevalence.mle import MleResult, mle
+from app.core.prevalence.estimators.mle import MleResult, mle
+from app.core.prevalence.likelihood.blocks import BLOCK, with_labels
+from app.core.prevalence.likelihood.likelihood import CHEAP, Likelihood
 
 EVERY_LARGE = 100
 LARGE = 40_000

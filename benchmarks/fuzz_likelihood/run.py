@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
-from app.core.prevalence.mle import MleResult
+from app.core.prevalence.estimators.mle import MleResult
 from benchmarks.fuzz_likelihood import checks
 from benchmarks.fuzz_likelihood.problems import Problem, again
 

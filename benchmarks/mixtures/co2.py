@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
+from app.core.arrays import Floats
 from app.core.mixtures.adapt import adapt
 from app.core.mixtures.fit import fit
 from app.core.mixtures.mixture import RegressionMixture
-from app.core.prevalence.arrays import Floats
 from benchmarks.mixtures.simulated import score
 from benchmarks.report import table
 

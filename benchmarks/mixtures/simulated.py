@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
+from app.core.arrays import Floats
 from app.core.errors import InvalidInput
 from app.core.mixtures.adapt import adapt
 from app.core.mixtures.fit import fit
@@ -12,7 +13,6 @@ from app.core.mixtures.gibbs import predict_posterior, sample
 from app.core.mixtures.links import LINKS
 from app.core.mixtures.mixture import RegressionMixture, log_density, registered
 from app.core.mixtures.priors import priors
-from app.core.prevalence.arrays import Floats
 
 SOURCE = registered([0.5, 0.5], [[3.0, 0.0, -2.0], [-3.0, 0.0, 0.5]], [1.0, 0.75], degree=2)
 VALIDATION = 5000

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from app.core.prevalence.arrays import Codes, Floats
+from app.core.arrays import Codes, Floats
 
 Counts = Any
 """A sparse matrix, documents × words (``csr_array``)."""

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.core.prevalence.adjust import adjust
-from app.core.prevalence.arrays import Floats
-from app.core.prevalence.em import em
-from app.core.prevalence.likelihood import Likelihood
+from app.core.arrays import Floats
+from app.core.prevalence.adjustment.posteriors import adjust
+from app.core.prevalence.estimators.em import em
+from app.core.prevalence.estimators.mle import mle
+from app.core.prevalence.likelihood.likelihood import Likelihood
 from app.core.prevalence.measures import Bins, brier, normalised_absolute_error
-from app.core.prevalence.mle import mle
 from benchmarks.sld.corpus import Corpus
 from benchmarks.sld.protocol import Calibrated, Trial, calibrated, scored, trial
 

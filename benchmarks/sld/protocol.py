@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import expit, softmax
 
-from app.core.prevalence.arrays import Codes, Floats
+from app.core.arrays import Codes, Floats
 from app.core.prevalence.calibration import fit
 from app.core.prevalence.measures import normalised_absolute_error
 from benchmarks.sld.corpus import Corpus, Counts, inverse_document_frequency, weighted

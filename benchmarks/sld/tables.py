@@ -7,7 +7,7 @@ from math import inf, sqrt
 
 import numpy as np
 
-from app.core.prevalence.arrays import Floats
+from app.core.arrays import Floats
 from benchmarks.report import table
 from benchmarks.sld.outcome import Outcome, Quality, Trials
 from benchmarks.sld.protocol import Calibrated

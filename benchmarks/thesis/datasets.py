@@ -14,7 +14,7 @@ from zlib import crc32
 
 import numpy as np
 
-from app.core.prevalence.arrays import Codes, Floats
+from app.core.arrays import Codes, Floats
 
 SMALLEST_CLASS = 4
 """A class with fewer rows is left out: each half needs two of it."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.core.prevalence.arrays import Codes
+from app.core.arrays import Codes
 from benchmarks.thesis.datasets import DataSet
 from benchmarks.thesis.methods import F1, Quality, Solvable, answers, solvable
 from benchmarks.thesis.protocol import Classifier, fitted, halve, learner, remove, score

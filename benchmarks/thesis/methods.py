@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.core.prevalence import em_stop
-from app.core.prevalence.adjust import adjust
-from app.core.prevalence.arrays import Codes, Floats
-from app.core.prevalence.cde import cde_iterate
-from app.core.prevalence.confusion import ConfusionMatrix, acc, acc_qp, decisions
-from app.core.prevalence.em import em
-from app.core.prevalence.likelihood import Likelihood
+from app.core.arrays import Codes, Floats
+from app.core.prevalence.adjustment.posteriors import adjust
+from app.core.prevalence.estimators import em_stop
+from app.core.prevalence.estimators.cde import cde_iterate
+from app.core.prevalence.estimators.confusion import ConfusionMatrix, acc, acc_qp, decisions
+from app.core.prevalence.estimators.em import em
+from app.core.prevalence.likelihood.likelihood import Likelihood
 from app.core.prevalence.measures import decision_quality, squared_error_sum
 from app.core.prevalence.source import Source, ValidationSet, derive
 from app.estimation import PosteriorBatch, Request, estimate

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.multiclass import OneVsRestClassifier
 
-from app.core.prevalence.arrays import Codes, Floats
+from app.core.arrays import Codes, Floats
 from benchmarks.thesis.datasets import DataSet
 
 FOLDS = 5

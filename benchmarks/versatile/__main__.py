@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.core.prevalence.arrays import Floats
+from app.core.arrays import Floats
 from benchmarks.report import heading, table
 from benchmarks.versatile import paper
 from benchmarks.versatile.data import ABSOLUTE, CONTEXTS, FILES, Contexts

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from app.core.prevalence.arrays import Codes, Floats
+from app.core.arrays import Codes, Floats
 
 Row = Mapping[str, str]
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import friedmanchisquare, rankdata
 
+from app.core.arrays import Codes, Floats
 from app.core.learners.folds import stratified
-from app.core.prevalence.arrays import Codes, Floats
 from app.core.trees.adaptation import Adaptation, adaptation
 from app.core.trees.model import VersatileTree
 from app.core.trees.options import Options, Strategy

@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 
-from app.core.prevalence.arrays import Floats
+from app.core.arrays import Floats
 
 SETTINGS = tuple((phi, gamma) for phi, gamma in product((-1, 0, 1), repeat=2) if phi or gamma)
 """(φ, γ): the eight linear shifts; φ stretches by 2^φ, γ moves the mean by γ deviations."""

@@ -6,7 +6,7 @@ import httpx
 import numpy as np
 from scipy.special import expit
 
-from app.core.prevalence.arrays import Codes, Floats
+from app.core.arrays import Codes, Floats
 
 CLASSES = ["legit", "fraud"]
 COUNTED = {

@@ -13,10 +13,10 @@ import httpx
 import pytest
 from alembic import command
 
-from app.access import Gate, Misconfigured, new_key
-from app.api import rules
-from app.callers import Caller
-from app.jobs import jobs
+from app.access.callers import Caller
+from app.access.gate import Gate, Misconfigured, new_key
+from app.api import jobs
+from app.http import scopes
 from app.main import create_app
 from app.settings import Settings
 from models_store import schema
@@ -96,8 +96,8 @@ class TestMatrix:
         cards(guarded)
         described = guarded.client.get("/openapi.json", headers=bearer(ADMIN)).json()["paths"]
         routes = {(m.upper(), path) for path, item in described.items() for m in item}
-        hidden = {key for key in rules.RULES if not key[1].startswith(DESCRIBED)}
-        assert routes | hidden == set(rules.RULES)
+        hidden = {key for key in scopes.RULES if not key[1].startswith(DESCRIBED)}
+        assert routes | hidden == set(scopes.RULES)
         keys = {scope: guarded.key(scope) for scope in SCOPES}
         bad = {
             "none": None,
@@ -107,8 +107,8 @@ class TestMatrix:
             "revoked": stored(guarded, revoked_at=datetime.now(UTC)),
             "of another secret": stored(guarded, secret=b"another secret altogether"),
         }
-        for method, path in sorted(rules.RULES):
-            needed = rules.RULES[method, path]
+        for method, path in sorted(scopes.RULES):
+            needed = scopes.RULES[method, path]
             if path in OF_BROWSERS:
                 continue
             for kind, key in bad.items():
@@ -126,9 +126,9 @@ class TestMatrix:
     def test_a_route_without_a_rule_stops_the_service(
         self, monkeypatch: pytest.MonkeyPatch, sqlite_url: str
     ) -> None:
-        fewer = {key: rule for key, rule in rules.RULES.items() if key[1] != "/v1/audit"}
-        monkeypatch.setattr(rules, "RULES", fewer)
-        with pytest.raises(rules.RouteWithoutRule, match="audit"):
+        fewer = {key: rule for key, rule in scopes.RULES.items() if key[1] != "/v1/audit"}
+        monkeypatch.setattr(scopes, "RULES", fewer)
+        with pytest.raises(scopes.RouteWithoutRule, match="audit"):
             create_app(Settings(database_url=sqlite_url))
 
     def test_addresses_that_do_not_exist_say_so_to_anyone(self, guarded: Guarded) -> None:

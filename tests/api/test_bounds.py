@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 import zstandard
 
-from app import server
 from app.main import create_app
+from app.operations import server
 from app.settings import Settings
 from tests.api.sources import COUNTED, register, validation
 from tests.conftest import served

@@ -7,10 +7,10 @@ import httpx
 import numpy as np
 import pytest
 
-from app.api.problems import Unparseable
-from app.api.wire import json as wire_json
-from app.api.wire import matrices
-from app.api.wire.reader import LONGEST_TEXT
+from app.formats import json as wire_json
+from app.formats import json_matrices
+from app.formats.errors import Unparseable
+from app.formats.json_reader import LONGEST_TEXT
 from tests.api.sources import CLASSES, COUNTED, register, scores, validation
 
 ROWS = scores(np.random.default_rng(3), 300, 0.5)[1]
@@ -86,7 +86,7 @@ class TestLargeColumns:
     )
     def test_are_bit_for_bit_what_was_sent(self, layout: dict[str, Any]) -> None:
         body = text_of(self.COLUMNS, **layout)
-        found = matrices.lifted(body).matrices
+        found = json_matrices.lifted(body).matrices
         assert len(found) == len(NAMES)
         decoded = wire_json.decode(body)
         assert decoded["method"] == "em"
@@ -104,7 +104,7 @@ class TestLargeColumns:
         column[place] = odd
         body = text_of({"a": "here", "b": self.COLUMNS["a"]})
         body = body.replace(b'"here"', f"[{', '.join(column)}]".encode())
-        assert len(matrices.lifted(body).matrices) <= 1
+        assert len(json_matrices.lifted(body).matrices) <= 1
         try:
             expected = json.loads(body, parse_constant=lambda name: 1 / 0)
         except (ValueError, ZeroDivisionError):
@@ -120,7 +120,7 @@ class TestLargeColumns:
 
     def test_text_that_looks_like_columns_stays_text(self) -> None:
         numbers = json.dumps(self.COLUMNS["a"][:4000])
-        assert matrices.LARGE < len(numbers) < LONGEST_TEXT
+        assert json_matrices.LARGE < len(numbers) < LONGEST_TEXT
         content = {"note": f'"posteriors": {{"a": {numbers}}}', "x": f'\\"posteriors": {numbers}'}
         body = json.dumps(content).encode()
         assert wire_json.decode(body) == content

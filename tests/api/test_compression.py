@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import zstandard
 
-from app.api.compression import chosen
+from app.http.compression import chosen
 from tests.api.sources import COUNTED, register
 
 ROWS = np.random.default_rng(0).dirichlet([1, 1], 20_000)

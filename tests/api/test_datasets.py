@@ -10,11 +10,11 @@ import pytest
 from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
 
-from app.api import problems
-from app.api.datasets import DatasetIn
-from app.api.parse import envelope
 from app.datasets.dataset import resolve
 from app.datasets.roots import Roots
+from app.http import problems
+from app.intake.parse import envelope
+from app.schemas.datasets import DatasetIn
 from tests.datasets.test_access import HOSTILE, tree
 from tests.datasets.test_dataset import CLASSES, table, write
 

@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
-from app.api.problems import MOST_BYTES
-from app.api.requests import MOST_NAMES, In
-from app.api.rules import RULES
 from app.core.errors import LONGEST_MESSAGE, LONGEST_POINTER, Fault, Faults, pointer
+from app.http.problems import MOST_BYTES
+from app.http.scopes import RULES
 from app.main import create_app
+from app.schemas.requests import MOST_NAMES, In
 from app.settings import Settings
 from tests.api.sources import COUNTED, register
 from tests.conftest import served

@@ -12,7 +12,7 @@ import pytest
 from pydantic import ValidationError
 from starlette.types import Message, Receive, Scope, Send
 
-from app.api.envelope import Envelope, LastResort
+from app.http.middleware import Envelope, LastResort
 from app.main import create_app
 from app.metrics import Metrics
 from app.settings import Settings

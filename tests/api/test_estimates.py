@@ -5,7 +5,7 @@ import httpx
 import numpy as np
 import pytest
 
-from app.core.prevalence.arrays import Floats
+from app.core.arrays import Floats
 from tests.api.sources import CLASSES, COUNTED, register, scores, validation
 from tests.golden import GOLDEN
 

@@ -9,9 +9,9 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from app.api.examples import BODIES, places
-from app.api.rules import RULES
+from app.http.scopes import RULES
 from app.main import create_app
+from app.schemas.examples import BODIES, places
 from app.settings import Settings
 from tests.conftest import served
 

@@ -12,8 +12,8 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from app.api.wire import arrow
-from app.core.prevalence.arrays import Floats
+from app.core.arrays import Floats
+from app.formats import arrow
 from tests.api.sources import CLASSES, COUNTED, register, scores, validation
 from tests.api.trained import address as trained_address
 from tests.api.trained import rows as trained_rows

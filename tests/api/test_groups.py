@@ -5,8 +5,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from app.api.wire import arrow
-from app.core.prevalence.multiple import holm
+from app.core.prevalence.tests.multiple import holm
+from app.formats import arrow
 from tests.api.sources import COUNTED, register, scores, validation
 from tests.api.test_formats import WRITERS, post, table
 

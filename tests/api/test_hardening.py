@@ -10,7 +10,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-from app.core.prevalence.arrays import Floats
+from app.core.arrays import Floats
 from tests.api.sources import CLASSES, COUNTED, register, scores, validation
 
 JSON = {"content-type": "application/json"}

@@ -12,9 +12,9 @@ import httpx
 import numpy as np
 import pytest
 
-from app.api import rules
-from app.api.examples import BODIES, VERSION, places
+from app.http import scopes
 from app.main import create_app
+from app.schemas.examples import BODIES, VERSION, places
 from app.settings import Settings
 from models_store.engine import connect
 from models_store.store import Store
@@ -130,7 +130,7 @@ def test_every_writing_route_answers_once(guarded: Guarded) -> None:
             assert other.status_code == 409, (method, path)
             assert "Idempotency-Key" in other.json()["detail"]
         made = str(first.json().get("id", made))
-    routes = {key for key in rules.RULES if key[0] in ("POST", "PUT", "PATCH")}
+    routes = {key for key in scopes.RULES if key[0] in ("POST", "PUT", "PATCH")}
     assert tried == {key for key in routes if key[1] not in OF_BROWSERS}
 
 
@@ -158,7 +158,7 @@ def test_every_route_says_whether_it_takes_the_header(guarded: Guarded) -> None:
     }
     writing = {
         (method, path)
-        for method, path in rules.RULES
+        for method, path in scopes.RULES
         if method in ("POST", "PUT", "PATCH") and path not in WRITES_NOTHING | OF_BROWSERS
     }
     assert told == writing

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.api.problems import Unparseable
-from app.api.wire import lines, ndjson
-from app.api.wire.reader import PIECE
+from app.core.arrays import Floats
 from app.core.errors import InvalidInput
-from app.core.prevalence.arrays import Floats
+from app.formats import ndjson, ndjson_lines
+from app.formats.errors import Unparseable
+from app.formats.json_reader import PIECE
 
 NAMES = ("a", 'b"{,', "c\\ é", "d%b")
 ROWS = np.random.default_rng(0).dirichlet(np.ones(len(NAMES)), 60)
@@ -44,7 +44,7 @@ def strict(content: bytes) -> dict[str, Floats] | None:
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_many_rows_bit_for_bit(separators: tuple[str, str], end: str) -> None:
     rows = np.random.default_rng(1).dirichlet(np.ones(len(NAMES)), 4 * PIECE // 100)
-    found = lines.columns(body(rows, separators, end))
+    found = ndjson_lines.columns(body(rows, separators, end))
     assert found is not None
     assert tuple(found) == NAMES
     np.testing.assert_array_equal(np.column_stack(list(found.values())), rows)
@@ -85,7 +85,7 @@ def test_written_lines_give_the_rows_again() -> None:
 def test_one_odd_line_leaves_all_to_the_strict_reader(old: str, new: str, place: int) -> None:
     written = ['{"x":0.25,"y":0.75}'] * 1000
     written[place] = '{"x":0.5,"y":0.5}'.replace(old, new, 1)
-    assert lines.columns("\n".join(written).encode()) is None
+    assert ndjson_lines.columns("\n".join(written).encode()) is None
 
 
 @given(
@@ -104,7 +104,7 @@ def test_whatever_is_changed_both_readers_agree(changes: list[tuple[int, int, by
     content = body()
     for place, removed, inserted in changes:
         content = content[:place] + inserted + content[place + removed :]
-    found = lines.columns(content)
+    found = ndjson_lines.columns(content)
     if found is None:
         return
     expected = strict(content)

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from app.api.wire import arrow
-from app.core.prevalence.arrays import Codes, Floats
+from app.core.arrays import Codes, Floats
 from app.estimation import evidence
+from app.formats import arrow
 from tests.api.sources import CLASSES, register, scores
 from tests.golden import GOLDEN
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.api.problems import Unparseable
-from app.api.wire import matrices
-from app.api.wire.json import decode, encode
-from app.api.wire.reader import PIECE
-from app.core.prevalence.arrays import Floats
+from app.core.arrays import Floats
+from app.formats import json_matrices
+from app.formats.errors import Unparseable
+from app.formats.json import decode, encode
+from app.formats.json_reader import PIECE
 from tests.api.sources import COUNTED, register
 
 ROWS = np.random.default_rng(0).dirichlet([1, 1, 1], 3000)
@@ -22,7 +22,7 @@ BODY = json.dumps({"method": "em", "posteriors": ROWS.tolist(), "columns": ["a",
 
 
 def lifted(text: str) -> list[Floats]:
-    return list(matrices.lifted(text.encode()).matrices.values())
+    return list(json_matrices.lifted(text.encode()).matrices.values())
 
 
 class TestWhatIsWritten:

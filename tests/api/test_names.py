@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 from pyarrow import csv
 
-from app.api.wire import arrow
+from app.formats import arrow
 from app.main import create_app
 from app.settings import Settings
 from models_store.engine import connect

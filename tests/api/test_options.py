@@ -12,8 +12,8 @@ import httpx
 import numpy as np
 import pytest
 
-from app.estimation.choice import ALIASES, METHODS
-from app.estimation.solve import OPTIONS
+from app.estimation.methods import ALIASES, METHODS
+from app.estimation.solvers import OPTIONS
 from tests.api.sources import CLASSES, register, scores, validation
 from tests.api.trained import address, rows, train, training
 

@@ -13,8 +13,8 @@ import httpx
 import numpy as np
 import pytest
 
-from app import access, callers
-from app.api import context
+from app.access import callers, gate
+from app.http import dependencies
 from app.main import create_app
 from app.settings import Settings
 from models_store import store as stores
@@ -62,7 +62,7 @@ def broken(workspace: Path, sqlite_template: Path, tmp_path: Path) -> Broken:
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stores, "PATIENCE_SECONDS", 0.05)
-    monkeypatch.setattr(access, "FRESH_SECONDS", 0.05)
+    monkeypatch.setattr(gate, "FRESH_SECONDS", 0.05)
 
 
 def test_what_needs_no_database_goes_on(broken: Broken) -> None:
@@ -102,7 +102,7 @@ def test_callers_that_were_known_stay_known_for_a_while(
 ) -> None:
     app = create_app(Settings(database_url=broken.url, key_secret=SECRET))
     store: Store = app.state.store
-    token, record = access.new_key(SECRET.encode(), "k", list(access.SCOPES), None, None)
+    token, record = gate.new_key(SECRET.encode(), "k", list(gate.SCOPES), None, None)
     with store.write() as unit:
         unit.keys.add(record)
     with served(app) as client:
@@ -116,7 +116,7 @@ def test_callers_that_were_known_stay_known_for_a_while(
             headers = {"authorization": f"Bearer {other}"}
             answer = client.post(f"{address}/shift-tests", json=BATCH, headers=headers)
             assert answer.status_code == 503
-        monkeypatch.setattr(access, "OUTAGE_SECONDS", 0.01)
+        monkeypatch.setattr(gate, "OUTAGE_SECONDS", 0.01)
         time.sleep(0.1)
         assert client.post(f"{address}/shift-tests", json=BATCH).status_code == 503
         broken.back(store)
@@ -126,8 +126,8 @@ def test_callers_that_were_known_stay_known_for_a_while(
 
 def keyed(store: Store, expires_at: datetime | None = None) -> dict[str, str]:
     """A header with a new key."""
-    scopes = list(access.SCOPES)
-    token, record = access.new_key(SECRET.encode(), "k", scopes, None, expires_at)
+    scopes = list(gate.SCOPES)
+    token, record = gate.new_key(SECRET.encode(), "k", scopes, None, expires_at)
     with store.write() as unit:
         unit.keys.add(record)
     return {"authorization": f"Bearer {token}"}
@@ -281,7 +281,7 @@ class Clock(datetime):
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Clock]]:
-    for module in (context, access, callers):
+    for module in (dependencies, gate, callers):
         monkeypatch.setattr(module, "datetime", Clock)
     yield Clock
     Clock.offset = timedelta(0)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from app.core.prevalence.arrays import Floats
+from app.core.arrays import Floats
 from tests.api.sources import CLASSES, COUNTED, register
 from tests.api.trained import THREE, address, rows, train, training
 

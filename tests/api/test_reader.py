@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.api.problems import TooLarge, Unparseable
-from app.api.wire.json import DECODER
-from app.api.wire.reader import (
+from app.core import deadline
+from app.core.errors import InvalidInput
+from app.formats.errors import TooLarge, Unparseable
+from app.formats.json import DECODER
+from app.formats.json_reader import (
     DEEPEST,
     LONGEST_NAME,
     LONGEST_TEXT,
@@ -23,8 +25,6 @@ from app.api.wire.reader import (
     Reader,
     let_go,
 )
-from app.core import budget
-from app.core.errors import InvalidInput
 
 NOTHING = object()
 SPACES = st.sampled_from(["", "", " ", "\n", "\t \r\n"])
@@ -164,12 +164,12 @@ class TestBounds:
             read("[" + "{}," * (MOST_MEMORY // 272 + PIECE) + "{}]")
 
     def test_time(self) -> None:
-        budget.begin(0)
+        deadline.begin(0)
         try:
-            with pytest.raises(budget.OutOfTime):
+            with pytest.raises(deadline.OutOfTime):
                 read("[" + "1," * PIECE + "1]")
         finally:
-            budget.begin(float("inf"))
+            deadline.begin(float("inf"))
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from app.api.wire import arrow, columns, table
-from app.api.wire import json as wire_json
-from app.api.wire.frame import Frame
-from app.api.wire.npy import MEDIA_TYPE as NPY
+from app.core.arrays import Floats
 from app.core.errors import InvalidInput
-from app.core.prevalence.arrays import Floats
 from app.core.spelling import find, learn
+from app.formats import arrow, columns, table
+from app.formats import json as wire_json
+from app.formats.frame import Frame
+from app.formats.npy import MEDIA_TYPE as NPY
 from tests.api.sources import CLASSES, COUNTED, register, scores, validation
 from tests.api.test_formats import KINDS, SHORT, WRITERS, post
 from tests.api.trained import address, train

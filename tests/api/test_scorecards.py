@@ -4,7 +4,7 @@ import httpx
 import numpy as np
 import pytest
 
-from app.estimation.choice import MATCHING, METHODS
+from app.estimation.methods import MATCHING, METHODS
 from tests.api.sources import COUNTED, register, scores, validation
 
 

@@ -13,7 +13,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from app.api import rules
+from app.http import scopes
 from app.main import create_app
 from models_store.engine import connect
 from models_store.store import Store
@@ -110,7 +110,7 @@ def test_no_route_tells_what_other_tenants_have(worlds: tuple[Guarded, Guarded])
     """Every route with every name of theirs, answered as where there is nothing of theirs."""
     asked = [
         (method, address, BODIES.get((method, path)))
-        for method, path in sorted(rules.RULES)
+        for method, path in sorted(scopes.RULES)
         if path not in ("/metrics", "/readyz", "/")
         for address in addresses(method, path)
     ]

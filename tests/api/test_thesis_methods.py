@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from app.core.prevalence.arrays import Floats
+from app.core.arrays import Floats
 from tests.api.sources import CLASSES, COUNTED, register, scores, validation
 
 HALF = {"legit": 0.5, "fraud": 0.5}

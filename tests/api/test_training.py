@@ -12,8 +12,8 @@ from app.core.learners.recipe import Learner, Recipe, completed
 from app.core.learners.trained import Trained, Training
 from app.main import create_app
 from app.settings import Settings
+from app.training.procedures import learn
 from app.training.process import ROOT, Trainer
-from app.training.work import learn
 from tests.api.sources import CLASSES, COUNTED, register
 from tests.api.trained import COUNTRIES, NAMES, THREE, address, codes, rows, train, training
 from tests.conftest import served

@@ -195,7 +195,7 @@ class TestTraining:
         limit: str,
         message: str,
     ) -> None:
-        monkeypatch.setattr(f"app.api.training.{limit}", 3)
+        monkeypatch.setattr(f"app.intake.training.{limit}", 3)
         answer = lasting.post(model, json={"training": SMALL})
         assert answer.status_code == 422
         assert message in answer.json()["detail"]

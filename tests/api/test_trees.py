@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from app.core.prevalence.arrays import Codes, Floats
+from app.core.arrays import Codes, Floats
 from tests.api.test_formats import KINDS, post
 
 CLASSES = ["fine", "worn"]

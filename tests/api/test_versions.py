@@ -4,7 +4,7 @@ import httpx
 import numpy as np
 import pytest
 
-from app.estimation.choice import MATCHING
+from app.estimation.methods import MATCHING
 from tests.api.sources import CLASSES, COUNTED, register, scores, validation
 
 

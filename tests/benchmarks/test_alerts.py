@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from app.core.prevalence.likelihood import Likelihood
-from app.core.prevalence.mle import mle
+from app.core.prevalence.estimators.mle import mle
+from app.core.prevalence.likelihood.likelihood import Likelihood
 from app.core.prevalence.watching.window import window_test
 from benchmarks.alerts.delays import delays
 from benchmarks.alerts.looking import looking

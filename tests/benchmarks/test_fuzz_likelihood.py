@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from app.core.prevalence.intervals import Intervals
-from app.core.prevalence.likelihood import CHEAP
-from app.core.prevalence.mle import MleResult
+from app.core.prevalence.estimators.mle import MleResult
+from app.core.prevalence.likelihood.likelihood import CHEAP
+from app.core.prevalence.replicates import Intervals
 from benchmarks.fuzz_likelihood.checks import ends, maximum
 from benchmarks.fuzz_likelihood.problems import again, problem
 from benchmarks.fuzz_likelihood.run import fuzz

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from app.core.arrays import AnyFloats
 from app.core.errors import InvalidInput
-from app.core.prevalence.adjust import adjust
-from app.core.prevalence.arrays import AnyFloats
+from app.core.prevalence.adjustment.posteriors import adjust
 from app.datasets import plan
 from app.datasets.adjusted import Output, Written
 from app.datasets.dataset import Asked, Resolved, resolve

@@ -18,8 +18,8 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
+from app.core.arrays import probability_rows
 from app.core.errors import InvalidInput
-from app.core.prevalence.arrays import probability_rows
 from app.datasets import plan
 from app.datasets.arrow import ExtraMissing
 from app.datasets.dataset import Asked, Resolved, resolve

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from app.core.arrays import probability_rows
 from app.core.errors import InvalidInput
-from app.core.prevalence.arrays import probability_rows
 from app.datasets.dataset import Asked, resolve
 from app.datasets.labelled import labelled
 from app.datasets.roots import Roots

@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv, feather
 
-from app.api.wire import arrow
 from app.core.errors import InvalidInput
 from app.datasets.dataset import Asked, resolve
 from app.datasets.partition import FilePiece
 from app.datasets.roots import Roots
+from app.formats import arrow
 from tests.core.test_names import E_APART, E
 
 ROWS = np.array([[0.9, 0.1], [0.3, 0.7], [0.2, 0.8], [0.5, 0.5]])

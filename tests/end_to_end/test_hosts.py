@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.api import rules
+from app.http import scopes
 from tests.end_to_end.processes import free_port, ready
 
 SERVE = [sys.executable, "-m", "app.cli", "serve", "--log-level", "error"]
@@ -92,7 +92,7 @@ def test_a_rebound_page_gets_nothing_from_any_route(local: Process) -> None:
     """Its Host, and as origin the same: for the browser all of it is one."""
     host = f"evil.example:{local.port}"
     values = {"name": "m", "version": "1", "alias": "a", "id": "0" * 32, "monitor": "m"}
-    for method, path in sorted(rules.RULES):
+    for method, path in sorted(scopes.RULES):
         address = path.format(**values, release="1", file="page.css")
         for more in ([f"Origin: http://{host}"], []):
             answer = local.ask(f"{method} {address} HTTP/1.1", f"Host: {host}", *more)

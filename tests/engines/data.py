@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from app.core.prevalence.arrays import AnyFloats, Codes, Floats
+from app.core.arrays import AnyFloats, Codes, Floats
 from app.core.prevalence.matching.version import Options, ReferenceRows
 from app.core.prevalence.source import Source, SourceModel, ValidationSet, derive
 from app.engines.partitions import Partition, Piece

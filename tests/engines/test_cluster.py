@@ -15,10 +15,10 @@ from distributed import Client
 
 from app.engines.cluster import Cluster
 from app.engines.engine import Cancelled, EngineLost, Progress, TooManyGroups, Watch
-from app.engines.estimating import estimate_partitions
+from app.engines.estimation import estimate_partitions
 from app.engines.local import Local
 from app.engines.partitions import Piece
-from app.engines.sums import Json
+from app.engines.tallies import Json
 from app.estimation import IntervalOptions, Request
 from tests.engines.data import ArrayPartition, cut, draw, model
 from tests.patience import patience

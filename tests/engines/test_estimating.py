@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.core.arrays import Floats
 from app.core.errors import InvalidInput, MethodUnavailable
-from app.core.prevalence.arrays import Floats
 from app.core.prevalence.source import Source, derive
 from app.engines import Piece, Read, engine
 from app.engines.engine import Cancelled, Progress, TooManyGroups, Watch
-from app.engines.estimating import DataChanged, Outcome, estimate_partitions
+from app.engines.estimation import DataChanged, Outcome, estimate_partitions
 from app.engines.local import Local
-from app.engines.sums import Json
+from app.engines.tallies import Json
 from app.estimation import Estimate, IntervalOptions, PosteriorBatch, Request, estimate
 from tests.engines.data import ArrayPartition, cut, draw, matching, model
 from tests.strategies import posterior_rows

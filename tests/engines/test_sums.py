@@ -4,10 +4,10 @@ from typing import cast
 import numpy as np
 import pytest
 
-from app.core.prevalence.binned import Bins
+from app.core.prevalence.matching.posterior_fit import Bins
 from app.engines.engine import TooManyGroups
-from app.engines.sample import EVERY, FEW, Looked, Sample
-from app.engines.sums import MOST_JOINED, Read, Sums, Tally
+from app.engines.subsample import EVERY, FEW, Looked, Sample
+from app.engines.tallies import MOST_JOINED, Read, Sums, Tally
 from tests.engines.data import draw, model
 
 BINS = cast(Bins, model(2).bins)
@@ -88,7 +88,7 @@ class TestRowsThatAreLookedAt:
     def test_are_evenly_spaced_ones_of_many(
         self, full: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("app.engines.sample.FULL", full)
+        monkeypatch.setattr("app.engines.subsample.FULL", full)
         rows = draw(np.random.default_rng(0), np.array([0.7, 0.3]), 40 * EVERY * FEW // 32)[1]
         looked = Looked(BINS)
         pieces = [rows[: EVERY * FEW], rows[EVERY * FEW :]]

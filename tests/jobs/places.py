@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from app.core.prevalence.arrays import Floats
+from app.core.arrays import Floats
 from app.main import create_app
 from app.settings import Settings
 from tests.api.sources import CLASSES, register, scores, validation

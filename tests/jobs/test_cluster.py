@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.engines.cluster import Cluster
-from app.jobs import running
+from app.jobs import runner
 from tests.engines.test_cluster import Dask
 from tests.jobs.places import placed
 
@@ -14,7 +14,7 @@ from tests.jobs.places import placed
 def test_a_cluster_answers_as_this_machine_does(
     tmp_path: Path, sqlite_template: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "MOST_ATTEMPTS", 1)
+    monkeypatch.setattr(runner, "MOST_ATTEMPTS", 1)
     _, *others = Cluster.__init__.__defaults__ or ()
     monkeypatch.setattr(Cluster.__init__, "__defaults__", (2.0, *others))
     url = f"sqlite:///{tmp_path / 'jobs.db'}"

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.engines.engine import MOST_GROUPS
-from app.estimation.choice import ALIASES, METHODS
+from app.estimation.methods import ALIASES, METHODS
 from tests.api.sources import CLASSES, scores
 from tests.jobs.places import Place, fill, placed, write
 

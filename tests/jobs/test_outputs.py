@@ -11,7 +11,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from app.api.context import now
+from app.clock import now
 from app.core.errors import InvalidInput
 from app.datasets import paths
 from app.datasets.listing import Listing

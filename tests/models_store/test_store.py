@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import numpy as np
 import pytest
 
-from app.core.prevalence.confusion import ConfusionMatrix
+from app.core.prevalence.estimators.confusion import ConfusionMatrix
 from app.core.prevalence.source import Source, SourceModel, ValidationSet, derive
 from models_store import arrays, sources
 from models_store.engine import connect

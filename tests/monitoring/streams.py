@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 
-from app.core.prevalence.arrays import Floats
+from app.core.arrays import Floats
 from tests.api.sources import register as register_source
 from tests.api.sources import scores, validation
 from tests.patience import Deadline

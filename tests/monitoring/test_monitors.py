@@ -9,8 +9,8 @@ import httpx
 import numpy as np
 import pytest
 
-from app.api.wire import arrow
-from app.estimation.choice import ALIASES, METHODS
+from app.estimation.methods import ALIASES, METHODS
+from app.formats import arrow
 from tests.monitoring.streams import make, post, register, rows, series
 
 START = datetime(2026, 3, 1, tzinfo=UTC)

@@ -5,13 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.prevalence.sketch import LogOddsSketch
+from app.clock import duration
+from app.core.prevalence.estimators.sketch import LogOddsSketch
 from app.estimation import OutputBatch, PosteriorBatch, Request, estimate
-from app.monitoring import levels, rows
-from app.monitoring.course import Course
-from app.monitoring.rows import Held, Sketched
-from app.monitoring.spec import AlertSpec, ByDuration, ByRows, duration
+from app.monitoring import levels, window_rows
+from app.monitoring.alert_course import Course
+from app.monitoring.specification import AlertSpec, ByDuration, ByRows
 from app.monitoring.thinning import thinned
+from app.monitoring.window_rows import Held, Sketched
 from models_store import arrays
 from models_store.series import Columns
 from models_store.windows import RowsRecord
@@ -72,7 +73,7 @@ def kept(kind: str, content: np.ndarray) -> RowsRecord:
 
 
 def test_no_possible_class_becomes_impossible_in_single_precision() -> None:
-    narrow = rows.narrowed(np.array([[1.0, 0.0], [1 - 1e-60, 1e-60]]))
+    narrow = window_rows.narrowed(np.array([[1.0, 0.0], [1 - 1e-60, 1e-60]]))
     assert narrow.dtype == np.float32
     assert narrow[0, 1] == 0
     assert narrow[1, 1] > 0

@@ -13,7 +13,7 @@ import pytest
 
 from app.main import create_app
 from app.page import assets, numbers, words
-from app.page.choice import Choice
+from app.page.selection import Choice
 from app.settings import Settings
 from tests.api.sources import COUNTED, register, scores, validation
 from tests.conftest import served

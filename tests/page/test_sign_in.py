@@ -8,8 +8,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app import access, sessions
-from app.callers import ANYONE, KEY_FILE
+from app.access import sessions
+from app.access.callers import ANYONE, KEY_FILE
+from app.access.gate import Gate, Unauthenticated
 from app.main import create_app
 from app.settings import Settings
 from models_store.engine import connect
@@ -179,12 +180,12 @@ class TestSessions:
     def test_ends_with_another_key_in_the_file(self, guarded: Guarded) -> None:
         path = guarded.settings.admin_key_file
         assert path is not None
-        gate = access.Gate(guarded.store, guarded.settings)
+        gate = Gate(guarded.store, guarded.settings)
         session = gate.session(ADMIN)
         assert gate.caller(session) is KEY_FILE
         path.write_text("y" * 40)
-        with pytest.raises(access.Unauthenticated, match="has ended"):
-            access.Gate(guarded.store, guarded.settings).caller(session)
+        with pytest.raises(Unauthenticated, match="has ended"):
+            Gate(guarded.store, guarded.settings).caller(session)
 
     def test_every_worker_reads_it(self, guarded: Guarded) -> None:
         with (
@@ -252,7 +253,7 @@ class TestSessions:
 
     def test_of_no_use_without_keys(self, store: Store) -> None:
         url = store.engine.url.render_as_string(hide_password=False)
-        gate = access.Gate(store, Settings(database_url=url))
+        gate = Gate(store, Settings(database_url=url))
         assert gate.caller(sessions.Session("1.a.b")) is ANYONE
 
 
@@ -286,6 +287,6 @@ class TestSignature:
 
 
 def test_the_models_of_a_stored_key_are_those_of_its_session(guarded: Guarded) -> None:
-    gate = access.Gate(guarded.store, guarded.settings)
+    gate = Gate(guarded.store, guarded.settings)
     key = guarded.key("read", models=["cards"])
     assert gate.caller(gate.session(key)) == gate.caller(key)

@@ -7,11 +7,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import CategoricalNB, GaussianNB, MultinomialNB
 from sklearn.svm import LinearSVC
 
+from app.core.arrays import Codes, Floats
 from app.core.learners.columns import UNKNOWN, Columns
 from app.core.learners.recipe import PARAMETERS, Learner, Recipe, completed
 from app.core.learners.trained import Trained
 from app.core.learners.trees import Boosting, Forest
-from app.core.prevalence.arrays import Codes, Floats
 from app.training.fitting import fit
 
 COLUMNS = Columns(("a", "b", "c", "d"), {2: ("x", "y", "z")})

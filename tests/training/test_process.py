@@ -11,6 +11,7 @@ import pytest
 
 from app.core.learners.trained import Trained, Training
 from app.training import process
+from app.training.procedures import learn
 from app.training.process import (
     Trainer,
     TrainingBusy,
@@ -19,7 +20,6 @@ from app.training.process import (
     TrainingStopped,
     TrainingTooLong,
 )
-from app.training.work import learn
 from tests.end_to_end.processes import runs
 from tests.patience import patience, until
 from tests.training.data import training

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
+from app.core.arrays import Codes, Floats
 from app.core.errors import InvalidInput
-from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.measures import log_loss
 from app.core.trees.tree import Tree
 from app.training.trees import TreeTraining, grow, of_arrays

@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from app.core.learners.columns import Columns
 from app.core.learners.folds import stratified
 from app.core.learners.trained import Trained
-from app.training.work import TooLarge, learn, refit
+from app.training.procedures import TooLarge, learn, refit
 from tests.training.data import training
 
 
@@ -54,7 +54,7 @@ class TestLearn:
         assert learn(training(C=1e5, max_iter=1)).short == 6
 
     def test_a_model_too_large_to_keep_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("app.training.work.MOST_BYTES", 1000)
+        monkeypatch.setattr("app.training.procedures.MOST_BYTES", 1000)
         with pytest.raises(TooLarge, match="fewer or smaller trees"):
             learn(training("random-forest"))
 

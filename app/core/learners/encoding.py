@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.core.arrays import Codes, Floats
 from app.core.learners.columns import Columns
-from app.core.prevalence.arrays import Codes, Floats
 
 CONSTANT = 1e-100
 """A standard deviation below this is that of a constant column, which is not rescaled."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from app.core.prevalence.arrays import Codes
+from app.core.arrays import Codes
 
 
 def fold_count(labels: Codes, asked: int) -> int:

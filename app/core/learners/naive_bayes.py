@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from app.core.prevalence.arrays import Floats
+from app.core.arrays import Floats
 
 
 @dataclass(frozen=True)

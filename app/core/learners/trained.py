@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from app.core.arrays import Codes, Floats
 from app.core.learners.columns import Columns
 from app.core.learners.encoding import Encoding
 from app.core.learners.linear import Linear
 from app.core.learners.naive_bayes import GaussianBayes, MultinomialBayes
 from app.core.learners.recipe import Recipe
 from app.core.learners.trees import Boosting, Forest, Trees
-from app.core.prevalence.arrays import Codes, Floats
 
 Fitted = Linear | GaussianBayes | MultinomialBayes | Forest | Boosting
 Arrays = Mapping[str, NDArray[Any]]

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from app.core.prevalence.arrays import Codes, Floats
+from app.core.arrays import Codes, Floats
 
 AT_ONCE = 1 << 19
 """Rows × trees that are walked together."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
+from app.core.arrays import Floats
 from app.core.errors import InvalidInput
 from app.core.mixtures.cross import CrossValidation, leave_one_out, refuse_if_large
 from app.core.mixtures.design import response
@@ -29,7 +30,6 @@ from app.core.mixtures.mixture import (
     responsibilities,
 )
 from app.core.mixtures.mstep import Problem, problem
-from app.core.prevalence.arrays import Floats
 from app.core.warnings import Warning
 
 Criterion = Literal["bic", "press"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.core.prevalence.arrays import Floats
+from app.core.arrays import Floats
 
 
 @dataclass(frozen=True)

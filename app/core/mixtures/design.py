@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from app.core.arrays import Floats
 from app.core.errors import InvalidInput
-from app.core.prevalence.arrays import Floats
 
 DEGREES = 10
 LARGEST = 1e100

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.core import budget
+from app.core import deadline
+from app.core.arrays import Codes, Floats, Mask
 from app.core.mixtures.mixture import log_density, log_joint, responsibilities
 from app.core.mixtures.mstep import Problem, State, maximise
-from app.core.prevalence.arrays import Codes, Floats, Mask
 
 TOLERANCE = 1e-9
 """A start has converged when a step adds less than this, relative to 1 + |log-likelihood|."""
@@ -52,7 +52,7 @@ def run(
     state = State(at.theta.copy(), at.sigmas.copy(), at.proportions.copy())
     active, trace = np.arange(count), []
     for step in range(1, max_steps + 1):
-        budget.check()
+        deadline.check()
         kept = weights[active]
         new = maximise(problem, t * kept[..., None], state.some(active))
         joint = log_joint(problem.y, problem.means(new.theta), new.sigmas, new.proportions)

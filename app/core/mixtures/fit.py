@@ -7,13 +7,13 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
+from app.core.arrays import Codes, Floats
 from app.core.errors import InvalidInput
 from app.core.mixtures.design import design, response
 from app.core.mixtures.em import agreed, at_floor, beginning, best, best_of
 from app.core.mixtures.links import LINKS, structure
 from app.core.mixtures.mixture import RegressionMixture, log_density, responsibilities
 from app.core.mixtures.mstep import problem
-from app.core.prevalence.arrays import Codes, Floats
 from app.core.warnings import Warning
 
 FLOOR = 1e-2

@@ -11,7 +11,8 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 
-from app.core import budget
+from app.core import deadline
+from app.core.arrays import Codes, Floats
 from app.core.errors import InvalidInput
 from app.core.mixtures.chains import Summary, summarise
 from app.core.mixtures.design import response
@@ -23,7 +24,6 @@ from app.core.mixtures.mixture import (
 )
 from app.core.mixtures.predict import LEVELS, Prediction, check_levels, quantiles
 from app.core.mixtures.priors import Priors, conditional, priors, sums
-from app.core.prevalence.arrays import Codes, Floats
 
 DRAWS = 1000
 BURN_IN = 200
@@ -128,7 +128,7 @@ def _scans(
     sigmas, shares = np.empty((2, chains, draws, count))
     labels = np.eye(count)
     for scan in range(-burn_in, draws):
-        budget.check()
+        deadline.check()
         joint = log_joint(y, np.matmul(rows, np.swapaxes(beta, 1, 2)), sigma, share)
         reached = np.cumsum(responsibilities(joint, log_density(joint)), axis=-1)[..., :-1]
         members = labels[(random.random((chains, len(rows), 1)) > reached).sum(axis=-1)]

@@ -13,9 +13,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from app.core.arrays import Floats
 from app.core.errors import InvalidInput
 from app.core.mixtures.mixture import RegressionMixture
-from app.core.prevalence.arrays import Floats
 
 
 @dataclass(frozen=True)

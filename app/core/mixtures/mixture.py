@@ -6,9 +6,9 @@ from math import log, pi
 import numpy as np
 from numpy.typing import ArrayLike
 
+from app.core.arrays import Floats
 from app.core.errors import Faults, InvalidInput
 from app.core.mixtures.design import LARGEST, design, numbers
-from app.core.prevalence.arrays import Floats
 
 HALF_LOG_TWO_PI = 0.5 * log(2 * pi)
 

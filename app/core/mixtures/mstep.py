@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.core.arrays import Codes, Floats
 from app.core.mixtures.links import Structure
-from app.core.prevalence.arrays import Codes, Floats
 
 EMPTY = 1e-8
 """A component with fewer rows than this keeps what it had."""

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-from app.core import budget
+from app.core import deadline
+from app.core.arrays import Floats
 from app.core.errors import InvalidInput
 from app.core.mixtures.design import response
 from app.core.mixtures.mixture import RegressionMixture, log_density, responsibilities
-from app.core.prevalence.arrays import Floats
 
 LEVELS = (0.05, 0.5, 0.95)
 HALVINGS = 64
@@ -82,7 +82,7 @@ def quantiles(
     present = proportions > 0
     sigmas, proportions = sigmas[present], proportions[present]
     for start in range(0, len(means), step):
-        budget.check()
+        deadline.check()
         block = means[start : start + step, None, present]
         own = block + sigmas * ndtri(wanted)[:, None]
         lower, upper = own.min(axis=-1), own.max(axis=-1)

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from app.core.arrays import Floats
 from app.core.errors import InvalidInput
 from app.core.mixtures.design import numbers
 from app.core.mixtures.mixture import RegressionMixture
-from app.core.prevalence.arrays import Floats
 
 SPREAD = 1.0
 SHAPE = 2.0

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from app.core.prevalence.arrays import Codes, Floats
+from app.core.arrays import Codes, Floats
 
 Bins = Literal["equal-length", "equal-count"]
 

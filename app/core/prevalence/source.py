@@ -6,9 +6,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from app.core.arrays import Codes, Floats
 from app.core.errors import InvalidInput
-from app.core.prevalence.arrays import Codes, Floats
-from app.core.prevalence.binned import Bins
 from app.core.prevalence.calibration import (
     FAMILIES,
     Calibration,
@@ -21,14 +20,15 @@ from app.core.prevalence.calibration import (
     losses,
     report,
 )
+from app.core.prevalence.calibration.false_alarms import second_moment
 from app.core.prevalence.calibration.report import BEYOND
-from app.core.prevalence.confusion import ConfusionMatrix, decisions
-from app.core.prevalence.false_alarms import second_moment
+from app.core.prevalence.estimators.confusion import ConfusionMatrix, decisions
+from app.core.prevalence.estimators.soft import soft_conditional
+from app.core.prevalence.matching.posterior_fit import Bins
 from app.core.prevalence.matching.version import Matching, Options, ReferenceRows
-from app.core.prevalence.nuisance import nuisance_covariance
+from app.core.prevalence.numerics.chi_square import upper_tail
 from app.core.prevalence.scorecard import Scorecard
-from app.core.prevalence.shift import upper_tail
-from app.core.prevalence.soft import soft_conditional
+from app.core.prevalence.uncertainty.nuisance import nuisance_covariance
 from app.core.warnings import Warning
 
 SMALLEST_PRIOR = 1e-12

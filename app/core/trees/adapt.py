@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.prevalence.arrays import Codes, Floats
-from app.core.prevalence.multiple import holm
+from app.core.arrays import Codes, Floats
+from app.core.prevalence.tests.multiple import holm
 from app.core.trees.batch import Batch
 from app.core.trees.column import Column
 from app.core.trees.ks import KolmogorovSmirnov, ks_test
 from app.core.trees.linear import LinearMap, linear_map
+from app.core.trees.linear_map_test import bootstrap_test, mirrored_test, plain_test
 from app.core.trees.model import VersatileTree
 from app.core.trees.options import STRATEGIES, Correction, Options
 from app.core.trees.percentiles import Share, percentile, shares_below
 from app.core.trees.results import AttributeShift, Kind, ThresholdChange
-from app.core.trees.second_test import bootstrap_test, mirrored_test, plain_test
 from app.core.trees.tree import Singles, Tree
 from app.core.warnings import Warning
 

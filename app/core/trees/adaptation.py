@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.prevalence.arrays import Codes, Floats
+from app.core.arrays import Codes, Floats
 from app.core.trees.adapt import Adapted, adapt
 from app.core.trees.batch import Batch
 from app.core.trees.model import VersatileTree, check_rows

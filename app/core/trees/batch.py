@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core import budget
+from app.core import deadline
 from app.core.trees.column import sorted_batch
 from app.core.trees.tree import Singles
 
@@ -21,7 +21,7 @@ class Batch:
     def column(self, attribute: int) -> NDArray[np.floating]:
         """The present values of an attribute in increasing order."""
         if attribute not in self._sorted:
-            budget.check()
+            deadline.check()
             self._sorted[attribute] = sorted_batch(self.rows[:, attribute])
         return self._sorted[attribute]
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from app.core.arrays import Codes, Floats
 from app.core.lazy import cached_property
-from app.core.prevalence.arrays import Codes, Floats
 
 ON_LATTICE = 1e-3
 """Part of a step that a value may be off its lattice, from rounding."""

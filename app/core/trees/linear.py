@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.prevalence.arrays import Floats
+from app.core.arrays import Floats
 from app.core.trees.column import Column
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from app.core.arrays import Codes, Floats, Mask
 from app.core.errors import InvalidInput
 from app.core.lazy import cached_property
-from app.core.prevalence.adjust import adjust
-from app.core.prevalence.arrays import Codes, Floats, Mask
+from app.core.prevalence.adjustment.posteriors import adjust
 from app.core.prevalence.calibration import Calibration
 from app.core.trees.column import Column
 from app.core.trees.tree import Tree

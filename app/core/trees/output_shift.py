@@ -16,11 +16,11 @@ from typing import Literal
 
 import numpy as np
 
-from app.core import budget
+from app.core import deadline
+from app.core.arrays import Codes, Floats
 from app.core.errors import InvalidInput
-from app.core.prevalence.arrays import Codes, Floats
-from app.core.prevalence.likelihood import Likelihood
-from app.core.prevalence.mle import mle
+from app.core.prevalence.estimators.mle import mle
+from app.core.prevalence.likelihood.likelihood import Likelihood
 from app.core.trees.adapt import Adapted, adapt
 from app.core.trees.batch import Batch
 from app.core.trees.model import VersatileTree
@@ -132,7 +132,7 @@ def _search(
     status: Status = "max-rounds"
     cycle = 0
     while True:
-        budget.check()
+        deadline.check()
         adapted = adapt(model, batch, options, _weights(model, priors))
         trace.append(priors)
         state = priors, adapted.tree.threshold

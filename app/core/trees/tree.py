@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core import budget
+from app.core import deadline
+from app.core.arrays import Codes, Floats, Mask
 from app.core.errors import InvalidInput, pointer
 from app.core.lazy import cached_property
-from app.core.prevalence.arrays import Codes, Floats, Mask
 
 Singles = NDArray[np.float32]
 
@@ -128,7 +128,7 @@ class Tree:
         reached = np.zeros(len(rows), dtype=np.intp)
         walk = _Walk(self)
         for start in range(0, len(rows), BLOCK):
-            budget.check()
+            deadline.check()
             block = np.ascontiguousarray(rows[start : start + BLOCK], dtype=np.float32)
             reached[start : start + BLOCK] = walk.leaves(block)
         return reached

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.prevalence.adjust import adjust, gains_from_nothing, log_weights
+from app.core.prevalence.adjustment.posteriors import adjust, gains_from_nothing, log_weights
 from tests.golden import GOLDEN
 from tests.strategies import simplex
 

@@ -3,8 +3,7 @@ import pickle
 import numpy as np
 import pytest
 
-from app.core.errors import InvalidInput
-from app.core.prevalence.arrays import (
+from app.core.arrays import (
     NARROW,
     PIECE,
     SILENT,
@@ -15,6 +14,7 @@ from app.core.prevalence.arrays import (
     probability_rows,
     refused_rows,
 )
+from app.core.errors import InvalidInput
 
 
 class TestProbabilityRows:

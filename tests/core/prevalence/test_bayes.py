@@ -3,10 +3,10 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import beta
 
-from app.core.prevalence import bayes
-from app.core.prevalence.confusion import ConfusionMatrix
-from app.core.prevalence.likelihood import Likelihood
-from app.core.prevalence.mle import mle
+from app.core.prevalence.estimators import bayes
+from app.core.prevalence.estimators.confusion import ConfusionMatrix
+from app.core.prevalence.estimators.mle import mle
+from app.core.prevalence.likelihood.likelihood import Likelihood
 from benchmarks.coverage import Setting, draw
 
 EVEN = np.ones(2)

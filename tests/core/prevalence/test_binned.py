@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.core.prevalence import binned
-from app.core.prevalence.arrays import Codes, Floats
-from app.core.prevalence.binned import Bins
+from app.core.arrays import Codes, Floats
+from app.core.prevalence.matching import posterior_fit
+from app.core.prevalence.matching.posterior_fit import Bins
 
 SOURCE = np.array([0.8, 0.2])
 
@@ -44,7 +44,7 @@ class TestBins:
         assert Bins.of(posteriors, np.arange(rows) % classes) is None
 
     def test_of_a_long_batch_some_rows_are_looked_at(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(binned, "MOST_ROWS", 100)
+        monkeypatch.setattr(posterior_fit, "MOST_ROWS", 100)
         assert bins().count(draw(2, 1000, 0.5)[1]).sum() == 100
 
 
@@ -97,7 +97,7 @@ class TestThinned:
     def test_draws_as_many_as_are_looked_at(self, factor: int) -> None:
         counts = factor * np.array([600_000.0, 300_000, 100_000, 0])
         found = bins().thinned(counts)
-        assert found.sum() == binned.MOST_ROWS
-        expected = counts / counts.sum() * binned.MOST_ROWS
+        assert found.sum() == posterior_fit.MOST_ROWS
+        expected = counts / counts.sum() * posterior_fit.MOST_ROWS
         assert (np.abs(found - expected) <= 5 * np.sqrt(expected)).all()
         assert found.tolist() == bins().thinned(counts).tolist()

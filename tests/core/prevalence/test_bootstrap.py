@@ -1,12 +1,18 @@
 import numpy as np
 import pytest
 
-from app.core.prevalence import bootstrap
 from app.core.prevalence.calibration import Scaling
-from app.core.prevalence.confusion import ConfusionMatrix, acc, acc_qp
-from app.core.prevalence.intervals import likelihood_intervals
-from app.core.prevalence.likelihood import Likelihood
-from app.core.prevalence.mle import mle
+from app.core.prevalence.estimators.confusion import (
+    ConfusionMatrix,
+    acc,
+    acc_many,
+    acc_qp,
+    acc_qp_many,
+)
+from app.core.prevalence.estimators.mle import mle
+from app.core.prevalence.likelihood.likelihood import Likelihood
+from app.core.prevalence.uncertainty import bootstrap
+from app.core.prevalence.uncertainty.intervals import likelihood_intervals
 from benchmarks.coverage import Setting, draw
 
 SETTING = Setting("", (0.4, 0.3, 0.3), (0.5, 0.3, 0.2), 400, 1.5, 0)
@@ -18,8 +24,8 @@ class TestMany:
         rng = np.random.default_rng(0)
         M = rng.dirichlet(np.ones(4), (30, 3)).transpose(0, 2, 1)
         v, source = rng.dirichlet(np.ones(4), 30), np.array([0.2, 0.3, 0.5])
-        linear = bootstrap.acc_many(M, v, source)
-        constrained = bootstrap.acc_qp_many(M, v, source)
+        linear = acc_many(M, v, source)
+        constrained = acc_qp_many(M, v, source)
         for b in range(30):
             np.testing.assert_allclose(linear[b], acc(M[b], v[b], source).prevalence, atol=1e-9)
             np.testing.assert_allclose(constrained[b], acc_qp(M[b], v[b], source).prevalence)
@@ -82,9 +88,7 @@ class TestCounts:
     def test_adjusted_counts_against_the_delta_method(self) -> None:
         counts = np.array([300.0, 400, 300])
         source = np.full(3, 1 / 3)
-        found = bootstrap.inverted(
-            bootstrap.acc_many, COUNTS, counts, source, seed=0, replicates=4000
-        ).shares
+        found = bootstrap.inverted(acc_many, COUNTS, counts, source, seed=0, replicates=4000).shares
         M, v = COUNTS.conditional, counts / counts.sum()
         inverse, p = np.linalg.inv(M), np.linalg.solve(M, v)
         spread = (np.diag(v) - np.outer(v, v)) / 1000

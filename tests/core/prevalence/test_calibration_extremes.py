@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import log_softmax
 
-from app.core.prevalence.arrays import Codes, Floats
+from app.core.arrays import Codes, Floats
 from app.core.prevalence.calibration import (
     METHODS,
     Calibration,

@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from app.core.prevalence.arrays import Floats
-from app.core.prevalence.confusion import ConfusionMatrix, acc, acc_qp, decisions
+from app.core.arrays import Floats
+from app.core.prevalence.estimators.confusion import ConfusionMatrix, acc, acc_qp, decisions
 from tests.golden import GOLDEN
 
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from app.core.prevalence.arrays import Floats
+from app.core.arrays import Floats
 from app.core.prevalence.calibration import FAMILIES, Method, Scaling, scaling
-from app.core.prevalence.confusion import ConfusionMatrix
-from app.core.prevalence.covariance import OutputError, SourceError, inverse_hessian
-from app.core.prevalence.likelihood import Likelihood
-from app.core.prevalence.mle import mle
-from app.core.prevalence.nuisance import nuisance_covariance
+from app.core.prevalence.estimators.confusion import ConfusionMatrix
+from app.core.prevalence.estimators.mle import mle
+from app.core.prevalence.likelihood.likelihood import Likelihood
+from app.core.prevalence.uncertainty.covariance import OutputError, SourceError, inverse_hessian
+from app.core.prevalence.uncertainty.nuisance import nuisance_covariance
 from benchmarks.coverage import Setting, draw
 
 SETTING = Setting("", (0.5, 0.3, 0.2), (0.2, 0.3, 0.5), 400, 1.5, 0, overconfidence=2.0)

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from app.core.prevalence.adjust import adjust, log_weights
-from app.core.prevalence.bias import adjusted_intercepts
+from app.core.prevalence.adjustment.costs import least_cost, score_threshold
+from app.core.prevalence.adjustment.intercepts import adjusted_intercepts
+from app.core.prevalence.adjustment.posteriors import adjust, log_weights
 from app.core.prevalence.calibration import Scaling, scaling
-from app.core.prevalence.cde import cde_iterate, cost_ratio
-from app.core.prevalence.costs import least_cost, score_threshold
-from app.core.prevalence.em_stop import stop, weighted_precision
+from app.core.prevalence.estimators.cde import cde_iterate, cost_ratio
+from app.core.prevalence.estimators.em_stop import stop, weighted_precision
 from tests.golden import GOLDEN
 
 

@@ -4,10 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from app.core.prevalence.adjust import adjust
-from app.core.prevalence.arrays import Floats
-from app.core.prevalence.em import EmResult, em
-from app.core.prevalence.likelihood import Likelihood
+from app.core.arrays import Floats
+from app.core.prevalence.adjustment.posteriors import adjust
+from app.core.prevalence.estimators.em import EmResult, em
+from app.core.prevalence.likelihood.likelihood import Likelihood
 from tests.golden import GOLDEN
 from tests.strategies import posterior_rows, simplex
 

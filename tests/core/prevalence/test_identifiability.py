@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from app.core.prevalence.arrays import Floats
-from app.core.prevalence.em import em
-from app.core.prevalence.identifiability import (
+from app.core.arrays import Floats
+from app.core.prevalence.estimators.em import em
+from app.core.prevalence.likelihood.identifiability import (
     definite,
     degrees_of_freedom,
     nearest,
@@ -11,7 +11,7 @@ from app.core.prevalence.identifiability import (
     taking_part,
     unseen_directions,
 )
-from app.core.prevalence.likelihood import Likelihood
+from app.core.prevalence.likelihood.likelihood import Likelihood
 from tests.golden import GOLDEN
 
 RNG = np.random.default_rng(11)

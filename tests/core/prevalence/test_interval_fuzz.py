@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from app.core.prevalence.arrays import Floats
-from app.core.prevalence.intervals import Kind, likelihood_intervals
-from app.core.prevalence.likelihood import Likelihood
-from app.core.prevalence.mle import mle
+from app.core.arrays import Floats
+from app.core.prevalence.estimators.mle import mle
+from app.core.prevalence.likelihood.likelihood import Likelihood
+from app.core.prevalence.uncertainty.intervals import Kind, likelihood_intervals
 
 LIMIT = float(chi2.ppf(0.95, 1))
 RAISED = float(-2 * np.log(0.025))

@@ -5,12 +5,13 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq, minimize
 from scipy.stats import chi2, norm
 
-from app.core.prevalence.arrays import Floats
+from app.core.arrays import Floats
 from app.core.prevalence.calibration import Scaling
-from app.core.prevalence.covariance import Of, SourceError, covariance
-from app.core.prevalence.intervals import Intervals, Kind, likelihood_intervals
-from app.core.prevalence.likelihood import Likelihood
-from app.core.prevalence.mle import mle
+from app.core.prevalence.estimators.mle import mle
+from app.core.prevalence.likelihood.likelihood import Likelihood
+from app.core.prevalence.replicates import Intervals
+from app.core.prevalence.uncertainty.covariance import Of, SourceError, covariance
+from app.core.prevalence.uncertainty.intervals import Kind, likelihood_intervals
 from benchmarks.coverage import SETTINGS, coverage
 
 LIMIT = float(chi2.ppf(0.95, 1))
@@ -221,7 +222,7 @@ class TestDegenerate:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The expansion about a share that is certain, or of which nothing at all is known."""
-        monkeypatch.setattr("app.core.prevalence.intervals.MOST_WORK", 0)
+        monkeypatch.setattr("app.core.prevalence.uncertainty.intervals.MOST_WORK", 0)
         posteriors = np.eye(3)[[0] * 50 + [1] * 30 + [2] * 2]
         likelihood = Likelihood.of(posteriors, np.full(3, 1 / 3))
         top = mle(likelihood)
@@ -254,7 +255,7 @@ class TestDegenerate:
         likelihood = Likelihood.of(posteriors, source)
         top = mle(likelihood)
         exact = likelihood_intervals(likelihood, top)
-        monkeypatch.setattr("app.core.prevalence.intervals.MOST_WORK", 0)
+        monkeypatch.setattr("app.core.prevalence.uncertainty.intervals.MOST_WORK", 0)
         found = likelihood_intervals(likelihood, top)
         assert found.approximate
         assert not exact.approximate

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.prevalence.arrays import AnyFloats, Floats
+from app.core.arrays import AnyFloats, Floats
 from app.core.prevalence.calibration import Scaling
-from app.core.prevalence.likelihood import Likelihood
+from app.core.prevalence.likelihood.likelihood import Likelihood
 
 RNG = np.random.default_rng(5)
 SOURCE = np.array([0.5, 0.3, 0.15, 0.05])

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from app.core.prevalence.arrays import Floats
-from app.core.prevalence.logs import log_sum
+from app.core.arrays import Floats
+from app.core.prevalence.numerics.logs import log_sum
 
 VALUES = np.random.default_rng(3).lognormal(sigma=3.0, size=4003)
 

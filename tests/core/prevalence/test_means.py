@@ -1,6 +1,6 @@
 import numpy as np
 
-from app.core.prevalence.means import RowMean
+from app.core.prevalence.likelihood.means import RowMean
 
 
 def test_means_and_variances_are_those_of_the_columns() -> None:

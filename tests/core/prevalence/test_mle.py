@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, minimize
 
-from app.core.prevalence.adjust import adjust
-from app.core.prevalence.arrays import AnyFloats, Floats
+from app.core.arrays import AnyFloats, Floats
+from app.core.prevalence.adjustment.posteriors import adjust
 from app.core.prevalence.calibration import Scaling
-from app.core.prevalence.em import em
-from app.core.prevalence.likelihood import Likelihood
-from app.core.prevalence.mle import MleResult, mle
+from app.core.prevalence.estimators.em import em
+from app.core.prevalence.estimators.mle import MleResult, mle
+from app.core.prevalence.likelihood.likelihood import Likelihood
 from tests.golden import GOLDEN
 from tests.strategies import posterior_rows, simplex
 

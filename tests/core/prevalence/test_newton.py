@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from app.core.prevalence.arrays import Floats
-from app.core.prevalence.likelihood import Likelihood
-from app.core.prevalence.newton import Climb
+from app.core.arrays import Floats
+from app.core.prevalence.estimators.newton import Climb
+from app.core.prevalence.likelihood.likelihood import Likelihood
 
 SOURCE = np.full(8, 1 / 8)
 ROWS = np.random.default_rng(41).dirichlet(np.linspace(0.5, 1.5, 8), 40_000)

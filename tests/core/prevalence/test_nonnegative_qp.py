@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from app.core.prevalence import nonnegative_qp as module
-from app.core.prevalence.arrays import Floats, Mask
-from app.core.prevalence.nonnegative_qp import nonnegative_qp
+from app.core.arrays import Floats, Mask
+from app.core.prevalence.numerics import nonnegative_qp as module
+from app.core.prevalence.numerics.nonnegative_qp import nonnegative_qp
 
 
 def solve(H: Floats, b: Floats, centre: Floats, guess: Mask) -> Floats:

@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from app.core.prevalence.em import em
-from app.core.prevalence.likelihood import Likelihood
-from app.core.prevalence.shift import likelihood_ratio_test, upper_tail
+from app.core.prevalence.estimators.em import em
+from app.core.prevalence.likelihood.likelihood import Likelihood
+from app.core.prevalence.numerics.chi_square import upper_tail
+from app.core.prevalence.tests.shift import likelihood_ratio_test
 from tests.golden import GOLDEN
 
 

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from app.core.prevalence.arrays import Floats
+from app.core.arrays import Floats
 from app.core.prevalence.calibration import Scaling
-from app.core.prevalence.likelihood import Likelihood
-from app.core.prevalence.mle import mle
-from app.core.prevalence.sketch import BINS, LogOddsSketch
+from app.core.prevalence.estimators.mle import mle
+from app.core.prevalence.estimators.sketch import BINS, LogOddsSketch
+from app.core.prevalence.likelihood.likelihood import Likelihood
 
 RNG = np.random.default_rng(23)
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from app.core.prevalence.arrays import Codes, Floats
-from app.core.prevalence.confusion import acc_qp
-from app.core.prevalence.means import RowMean
-from app.core.prevalence.soft import soft_conditional, soft_replicates
+from app.core.arrays import Codes, Floats
+from app.core.prevalence.estimators.confusion import acc_qp
+from app.core.prevalence.estimators.soft import soft_conditional, soft_replicates
+from app.core.prevalence.likelihood.means import RowMean
 
 
 def draw(rng: np.random.Generator, shares: tuple[float, ...], rows: int) -> tuple[Codes, Floats]:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from app.core.errors import InvalidInput
-from app.core.prevalence.confusion import ConfusionMatrix
+from app.core.prevalence.estimators.confusion import ConfusionMatrix
 from app.core.prevalence.source import Source, ValidationSet, derive
 
 CLASSES = ("a", "b")

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from app.core.prevalence.arrays import Codes, Floats
+from app.core.arrays import Codes, Floats
 from app.core.prevalence.calibration.maps import Scaling
-from app.core.prevalence.likelihood import Likelihood
+from app.core.prevalence.likelihood.likelihood import Likelihood
 from app.core.prevalence.source import Source, ValidationSet, derive
 from app.estimation import IntervalOptions, PosteriorBatch, Request, estimate
 

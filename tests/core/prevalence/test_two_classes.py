@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from app.core.prevalence.likelihood import Likelihood
-from app.core.prevalence.moments import moments
-from app.core.prevalence.two_classes import maximise
+from app.core.prevalence.estimators.two_classes import maximise
+from app.core.prevalence.likelihood.likelihood import Likelihood
+from app.core.prevalence.likelihood.moments import moments
 
 RNG = np.random.default_rng(29)
 ROWS = RNG.dirichlet([0.8, 0.5], 3000)

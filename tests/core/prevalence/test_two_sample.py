@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from app.core.prevalence import two_sample
 from app.core.prevalence.calibration import Method, Scaling, fit, scaling
-from app.core.prevalence.false_alarms import raw_false_alarm_rate
+from app.core.prevalence.calibration.false_alarms import raw_false_alarm_rate
+from app.core.prevalence.tests import two_sample
 from benchmarks.coverage import Setting, draw
 from tests.golden import GOLDEN
 

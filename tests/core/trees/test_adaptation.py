@@ -11,9 +11,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 from app.core.errors import InvalidInput
 from app.core.trees.adaptation import Adaptation, adaptation, predictions, predictions_at
-from app.core.trees.keeping import of_arrays, to_arrays
 from app.core.trees.model import VersatileTree
 from app.core.trees.options import STRATEGIES, Options, Strategy
+from app.core.trees.serialization import of_arrays, to_arrays
 from app.training.trees import TreeTraining, grow
 
 NAMES = ("temperature", "count", "code", "level")

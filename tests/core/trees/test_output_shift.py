@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.core.prevalence.arrays import Codes, Floats
+from app.core.arrays import Codes, Floats
 from app.core.trees.adapt import adapt
 from app.core.trees.batch import Batch
 from app.core.trees.ks import effective_size

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from app.core.prevalence.arrays import Floats
+from app.core.arrays import Floats
 from app.core.trees.column import Column
 from app.core.trees.percentiles import Share, corrected_share, percentile, shares_below
 from app.core.trees.tree import Singles

@@ -4,7 +4,7 @@ Five of the maps are one convex fit with different parameters free (``scaling``)
 same fit class by class (``platt``), one is a monotone curve per class (``isotonic``).
 """
 
-from app.core.prevalence.calibration.choice import Folds, cross_calibrated, fit, losses
+from app.core.prevalence.calibration.fitting import Folds, cross_calibrated, fit, losses
 from app.core.prevalence.calibration.maps import (
     METHODS,
     Calibration,

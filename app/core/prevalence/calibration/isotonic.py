@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from app.core.prevalence.arrays import Codes, Floats, Mask
+from app.core.arrays import Codes, Floats, Mask
 from app.core.prevalence.calibration.maps import Isotonic
 
 

@@ -5,7 +5,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from app.core.prevalence.arrays import (
+from app.core.arrays import (
     AnyFloats,
     Floats,
     Mask,

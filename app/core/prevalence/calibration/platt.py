@@ -4,7 +4,7 @@ from typing import Literal
 
 import numpy as np
 
-from app.core.prevalence.arrays import Codes, Floats, Mask
+from app.core.arrays import Codes, Floats, Mask
 from app.core.prevalence.calibration.maps import OneVersusRest, floor_of, log_odds
 from app.core.prevalence.calibration.scaling import Family, Fit, Problem, minimise
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.core.prevalence.arrays import Codes, Floats
-from app.core.prevalence.calibration.choice import Folds, cross_calibrated
+from app.core.arrays import Codes, Floats
+from app.core.prevalence.calibration.false_alarms import raw_false_alarm_rate, second_moment
+from app.core.prevalence.calibration.fitting import Folds, cross_calibrated
 from app.core.prevalence.calibration.maps import Calibration, Method
-from app.core.prevalence.false_alarms import raw_false_alarm_rate, second_moment
 from app.core.prevalence.measures import brier, log_loss
 
 BATCH = 1000

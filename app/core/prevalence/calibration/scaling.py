@@ -11,15 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from app.core import budget
-from app.core.prevalence.arrays import (
-    Codes,
-    Floats,
-    divide_rows,
-    row_maxima,
-    row_sums,
-    subtract_rows,
-)
+from app.core import deadline
+from app.core.arrays import Codes, Floats, divide_rows, row_maxima, row_sums, subtract_rows
 from app.core.prevalence.calibration.maps import Method, Scaling, floor_of, log_scores
 
 MAX_ITERATIONS = 100
@@ -226,7 +219,7 @@ def _newton(problem: Problem, penalty: float, start: Floats | None) -> Fit | Non
     value, fitted = penalised(theta)
     iterations = 0
     while iterations < MAX_ITERATIONS:
-        budget.check()
+        deadline.check()
         iterations += 1
         gradient, hessian = problem.derivatives(fitted)
         gradient[:scales] += ridge * (theta[:scales] - problem.spread)

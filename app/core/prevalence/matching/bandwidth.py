@@ -9,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 
-from app.core import budget
-from app.core.prevalence.arrays import Codes, Floats
+from app.core import deadline
+from app.core.arrays import Codes, Floats
 from app.core.prevalence.matching.geometry import delta_min, lambda_min
 from app.core.prevalence.matching.kernels import squared_distances
 
@@ -40,7 +40,7 @@ def choose(rows: Floats, labels: Codes, classes: int, criterion: Criterion, seed
     tried = grid(distance)
     values = []
     for sigma in tried:
-        budget.check()
+        deadline.check()
         values.append(measure(without_diagonal(np.exp(squares * (-0.5 / sigma**2)), labels)))
     return float(tried[int(np.argmax(values))])
 

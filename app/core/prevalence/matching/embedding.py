@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from app.core.arrays import Codes, Floats
 from app.core.lazy import cached_property
-from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.matching.bandwidth import sample
 from app.core.prevalence.matching.random_features import Floats32, FourierMap, Standard
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.core.prevalence.arrays import Codes, Floats
-from app.core.prevalence.bootstrap import REPLICATES, Replicates
+from app.core.arrays import Codes, Floats
 from app.core.prevalence.matching.kernels import Kernel, class_kernels, gram, mean_kernel
 from app.core.prevalence.matching.many import least_squares_many
 from app.core.prevalence.matching.match import Match, groups, match_kernel, root
+from app.core.prevalence.replicates import REPLICATES, Replicates
 
 
 @dataclass(frozen=True)

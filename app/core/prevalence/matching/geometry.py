@@ -6,7 +6,7 @@ eigenvalue of P G P (centred on both sides) and that the bound follows from Σ a
 
 import numpy as np
 
-from app.core.prevalence.arrays import Floats
+from app.core.arrays import Floats
 
 
 def delta_min(G: Floats) -> float:

@@ -6,8 +6,8 @@ from typing import Literal
 
 import numpy as np
 
-from app.core import budget
-from app.core.prevalence.arrays import Codes, Floats
+from app.core import deadline
+from app.core.arrays import Codes, Floats
 
 Name = Literal["gaussian", "energy"]
 BLOCK = 1 << 20
@@ -80,5 +80,5 @@ def gram(rows: Floats, labels: Codes) -> Floats:
 def _blocks(x: Floats, width: int) -> Iterator[tuple[int, Floats]]:
     step = max(BLOCK // width, 1)
     for start in range(0, len(x), step):
-        budget.check()
+        deadline.check()
         yield start, x[start : start + step]

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from app.core import budget
-from app.core.prevalence import simplex
-from app.core.prevalence.arrays import Floats, Mask
+from app.core import deadline
+from app.core.arrays import Floats, Mask
+from app.core.prevalence.numerics import simplex
 
 ROUNDS = 12
 
@@ -40,7 +40,7 @@ def least_squares_many(G: Floats, q: Floats, centre: Floats, soft: bool = False)
         if not len(open_):
             break
     for b in open_:
-        budget.check()
+        deadline.check()
         inner = slice(0, classes - 1) if soft else slice(None)
         M, v = simplex.rooted(G[b, inner, inner], q[b, inner])
         values = simplex.least_squares(M, v, centre[inner], soft).values

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.core.prevalence import simplex
-from app.core.prevalence.arrays import Floats
-from app.core.prevalence.bootstrap import REPLICATES, Replicates
+from app.core.arrays import Floats
 from app.core.prevalence.matching.embedding import Embedded, Embedding
 from app.core.prevalence.matching.many import least_squares_many
-from app.core.prevalence.simplex import Status
+from app.core.prevalence.numerics import simplex
+from app.core.prevalence.numerics.simplex import Status
+from app.core.prevalence.replicates import REPLICATES, Replicates
 
 GROUP = 1 << 22
 """Numbers of replicated means that are held at once."""

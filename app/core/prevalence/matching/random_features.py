@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core import budget
-from app.core.prevalence.arrays import Codes, Floats
+from app.core import deadline
+from app.core.arrays import Codes, Floats
 
 Floats32 = NDArray[np.float32]
 
@@ -95,5 +95,5 @@ class FourierMap:
     def _blocks(self, rows: Floats) -> Iterator[Floats]:
         step = max(BLOCK // len(self.frequencies), 1)
         for start in range(0, len(rows), step):
-            budget.check()
+            deadline.check()
             yield rows[start : start + step]

@@ -6,8 +6,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from app.core.arrays import Codes, Floats
 from app.core.lazy import cached_property
-from app.core.prevalence.arrays import Codes, Floats
 from app.core.prevalence.matching import bandwidth
 from app.core.prevalence.matching.bandwidth import Criterion
 from app.core.prevalence.matching.embedding import Embedding

@@ -5,7 +5,7 @@ from math import ceil, log, log1p, sqrt
 
 from scipy.special import chdtri, gammainccinv
 
-from app.core.prevalence.arrays import Floats
+from app.core.arrays import Floats
 from app.core.prevalence.watching.source_set import SOURCE_LEVEL
 from app.core.warnings import Warning
 

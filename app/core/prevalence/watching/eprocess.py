@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
+from app.core.arrays import Floats
 from app.core.lazy import cached_property
-from app.core.prevalence.arrays import Floats
-from app.core.prevalence.likelihood import Likelihood
+from app.core.prevalence.likelihood.likelihood import Likelihood
 from app.core.prevalence.watching.nulls import Nulls, nulls
 from app.core.prevalence.watching.source_set import SourceSet
 

@@ -16,8 +16,8 @@ from typing import Protocol
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 
+from app.core.arrays import Floats, row_sums
 from app.core.lazy import cached_property
-from app.core.prevalence.arrays import Floats, row_sums
 from app.core.prevalence.watching.source_set import SourceSet
 
 ORDER = 5

@@ -23,12 +23,12 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import chdtri, rel_entr
 
+from app.core.arrays import Floats
 from app.core.lazy import cached_property
-from app.core.prevalence.arrays import Floats
-from app.core.prevalence.covariance import OutputError
-from app.core.prevalence.identifiability import null_directions
-from app.core.prevalence.likelihood import Likelihood
+from app.core.prevalence.likelihood.identifiability import null_directions
+from app.core.prevalence.likelihood.likelihood import Likelihood
 from app.core.prevalence.source import SourceModel
+from app.core.prevalence.uncertainty.covariance import OutputError
 
 SOURCE_LEVEL = 0.1
 """How many of all sources may lie outside their set, and exceed the budget: one in ten."""

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.core.prevalence.arrays import Floats, row_sums
-from app.core.prevalence.likelihood import Likelihood
-from app.core.prevalence.mle import MleResult, mle
-from app.core.prevalence.shift import upper_tail
+from app.core.arrays import Floats, row_sums
+from app.core.prevalence.estimators.mle import MleResult, mle
+from app.core.prevalence.likelihood.likelihood import Likelihood
+from app.core.prevalence.numerics.chi_square import upper_tail
 from app.core.prevalence.watching.source_set import SourceSet
 
 ENOUGH = 2e-3

@@ -3,8 +3,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.prevalence.arrays import Codes, Floats
-from app.core.prevalence.confusion import acc, acc_qp
+from app.core.arrays import Codes, Floats
+from app.core.prevalence.estimators.confusion import acc, acc_qp
 from app.core.prevalence.matching.bandwidth import choose, without_diagonal
 from app.core.prevalence.matching.exact import Kernels, Reference
 from app.core.prevalence.matching.geometry import delta_min, lambda_min, radius

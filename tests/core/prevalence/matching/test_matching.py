@@ -6,9 +6,8 @@ from scipy.optimize import minimize
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 
-from app.core.prevalence import simplex
-from app.core.prevalence.arrays import Codes, Floats
-from app.core.prevalence.confusion import ConfusionMatrix, acc, acc_qp
+from app.core.arrays import Codes, Floats
+from app.core.prevalence.estimators.confusion import ConfusionMatrix, acc, acc_qp
 from app.core.prevalence.matching import kernels, random_features
 from app.core.prevalence.matching.bandwidth import sample
 from app.core.prevalence.matching.embedding import Embedded, Embedding
@@ -17,6 +16,7 @@ from app.core.prevalence.matching.kernels import Kernel, class_kernels, gram
 from app.core.prevalence.matching.many import least_squares_many
 from app.core.prevalence.matching.match import match_means, replicates
 from app.core.prevalence.matching.random_features import FourierMap, Standard
+from app.core.prevalence.numerics import simplex
 
 UNIFORM = np.full(3, 1 / 3)
 CENTRES = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0]])

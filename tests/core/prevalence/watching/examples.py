@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from app.core.prevalence.arrays import Codes, Floats
+from app.core.arrays import Codes, Floats
 from app.core.prevalence.calibration.maps import Method
 from app.core.prevalence.source import Source, SourceModel, ValidationSet, derive
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm, poisson
 
-from app.core.prevalence.likelihood import Likelihood
-from app.core.prevalence.mle import mle
+from app.core.prevalence.estimators.mle import mle
+from app.core.prevalence.likelihood.likelihood import Likelihood
 from app.core.prevalence.watching.budget import (
     LARGEST,
     Budget,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from app.core.prevalence.arrays import Floats
-from app.core.prevalence.likelihood import Likelihood
+from app.core.arrays import Floats
+from app.core.prevalence.likelihood.likelihood import Likelihood
 from app.core.prevalence.source import Source, SourceModel, derive
 from app.core.prevalence.watching.eprocess import EProcess, State
 from app.core.prevalence.watching.nulls import nulls

@@ -3,9 +3,9 @@ import pytest
 from scipy.stats import chi2
 
 from app.core.prevalence.calibration.maps import Method
-from app.core.prevalence.confusion import ConfusionMatrix
-from app.core.prevalence.likelihood import Likelihood
-from app.core.prevalence.mle import mle
+from app.core.prevalence.estimators.confusion import ConfusionMatrix
+from app.core.prevalence.estimators.mle import mle
+from app.core.prevalence.likelihood.likelihood import Likelihood
 from app.core.prevalence.source import Source, ValidationSet, derive
 from app.core.prevalence.watching.source_set import SourceSet
 from tests.core.prevalence.watching.examples import draw, registered

@@ -5,10 +5,10 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.stats import chi2
 
-from app.core.prevalence.arrays import Codes, Floats
-from app.core.prevalence.likelihood import Likelihood
-from app.core.prevalence.mle import mle
-from app.core.prevalence.sketch import LogOddsSketch
+from app.core.arrays import Codes, Floats
+from app.core.prevalence.estimators.mle import mle
+from app.core.prevalence.estimators.sketch import LogOddsSketch
+from app.core.prevalence.likelihood.likelihood import Likelihood
 from app.core.prevalence.source import Source, SourceModel, ValidationSet, derive
 from app.core.prevalence.watching.eprocess import EProcess
 from app.core.prevalence.watching.source_set import SourceSet

@@ -1,0 +1,1 @@
+"""Who may call: API keys, sessions of browsers, and callers who were known lately."""

@@ -1,0 +1,1 @@
+"""Posteriors and decisions under other priors."""

@@ -1,0 +1,1 @@
+"""Estimators of the target priors, a module per method."""

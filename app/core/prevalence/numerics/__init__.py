@@ -1,0 +1,1 @@
+"""Quadratic programmes and sums of logarithms."""

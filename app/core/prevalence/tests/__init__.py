@@ -1,0 +1,1 @@
+"""Tests of whether the priors have shifted."""

@@ -1,0 +1,1 @@
+"""Intervals, covariances and bootstrap replicates of estimated priors."""

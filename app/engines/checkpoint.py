@@ -1,0 +1,75 @@
+"""What has been found out in the rounds so far: enough to go on with, elsewhere or later."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from app.engines.partitions import Partition
+from app.engines.remote_evidence import Answers
+from app.engines.statistics import Pass, Source, Survey
+from app.engines.tallies import Group, Json, Read, Sums, Tally
+
+FORMAT = 2
+
+
+@dataclass
+class State:
+    """``of``: digest of what is read and under which priors; ``rounds``: finished.
+
+    ``read``: in the first of them.
+    """
+
+    of: str
+    rounds: int = 0
+    read: Read = field(default_factory=Read)
+    groups: dict[Group, Answers] = field(default_factory=dict)
+
+    def surveyed(self, tally: Tally, survey: Survey) -> None:
+        """The first round is done."""
+        self.rounds, self.read = 1, tally.read
+        for group in sorted(tally.answers):
+            self.groups[group] = Answers()
+            self.groups[group].add(survey, tally.answers[group])
+
+    def add(self, tally: Tally, wanted: dict[Group, Pass]) -> None:
+        """Another round is done."""
+        self.rounds += 1
+        for group, asked in wanted.items():
+            self.groups[group].add(asked, tally.answers[group])
+
+    def to_json(self) -> Json:
+        """For whoever keeps it; a megabyte or so, most of it the sample."""
+        groups = [
+            {"group": group, "sums": {k: s.to_json() for k, s in answers.sums.items()}}
+            for group, answers in self.groups.items()
+        ]
+        return {
+            "format": FORMAT,
+            "of": self.of,
+            "rounds": self.rounds,
+            "read": asdict(self.read),
+            "groups": groups,
+        }
+
+    @classmethod
+    def resumed(cls, kept: Json | None, of: str) -> "State":
+        """What was kept, if it is of the same rows and priors; else nothing has been found yet."""
+        if kept is None or kept.get("format") != FORMAT or kept.get("of") != of:
+            return cls(of)
+        groups = {tuple(given["group"]): _answers(given["sums"]) for given in kept["groups"]}
+        read: dict[str, Any] = kept["read"] | {"messages": tuple(kept["read"]["messages"])}
+        return cls(of, kept["rounds"], Read(**read), groups)
+
+
+def _answers(given: Json) -> Answers:
+    return Answers({key: Sums.from_json(sums) for key, sums in given.items()})
+
+
+def digest(partitions: Sequence[Partition], source: Source) -> str:
+    """What the sums are of: partitions by name, priors, and what else is asked of the rows."""
+    found = hashlib.sha256(source.priors.tobytes())
+    found.update(repr((source.averages, source.bins is None, source.embedding is None)).encode())
+    for partition in partitions:
+        found.update(partition.name.encode() + b"\n")
+    return found.hexdigest()

@@ -1,0 +1,144 @@
+"""Estimates over partitions: rounds of sums until every group has its answer."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from app.core.errors import InvalidInput
+from app.core.prevalence.source import SourceModel
+from app.engines.checkpoint import State, digest
+from app.engines.engine import MOST_GROUPS, Engine, EngineError, Watch
+from app.engines.partition_work import Task, work
+from app.engines.partitions import Partition
+from app.engines.remote_evidence import Answers, SummedEvidence, Wanted
+from app.engines.statistics import Pass, Source, survey
+from app.engines.tallies import SAMPLED, Group, Json, Read, Tally
+from app.estimation import Estimate, Method, Request, SourceRows, SummedBatch, estimated
+from app.estimation.methods import choose
+
+AVERAGES: frozenset[Method] = frozenset({"pcc", "pacc-qp"})
+LIKELIHOOD: frozenset[Method] = frozenset({"mle"})
+
+
+class DataChanged(EngineError):
+    """The rows of this round are not those of the rounds before."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """An estimate per group; ``rounds``: how often was read what ``read`` tells."""
+
+    estimates: dict[Group, Estimate]
+    rounds: int
+    read: Read
+
+
+def estimate_partitions(
+    model: SourceModel,
+    partitions: Sequence[Partition],
+    request: Request,
+    engine: Engine,
+    *,
+    source_rows: SourceRows | None = None,
+    state: Json | None = None,
+    keep: Callable[[Json], None] = lambda _: None,
+    watch: Watch | None = None,
+    most_groups: int = MOST_GROUPS,
+) -> Outcome:
+    """Estimate the shares of the population of each group of the rows of ``partitions``.
+
+    ``source_rows``: of the version, for the answers that need them. ``state``: what ``keep`` was
+    given after the last finished round, of this or of another process. ``MethodUnavailable``
+    for methods that go through the rows too often; ``TooManyGroups``, ``Cancelled``,
+    ``EngineLost`` of the engine.
+    """
+    waiting = watch or Watch()
+    method, _ = choose(model, _batch(model, 0, 0), request.method)
+    source = _source(model, method)
+    found = State.resumed(state, digest(partitions, source))
+    rounds = _Rounds(engine, partitions, source, most_groups, waiting, found, keep)
+    if found.rounds == 0:
+        rounds.survey(method in LIKELIHOOD or request.shift is not None)
+    if found.read.rows == 0:
+        raise InvalidInput.at("/dataset", "holds no rows that could be estimated from")
+    open_ = {
+        group: _evidence(model, source, answers, found, source_rows)
+        for group, answers in found.groups.items()
+    }
+    done: dict[Group, Estimate] = {}
+    while open_:
+        wanted: dict[Group, Pass] = {}
+        for group, evidence in open_.items():
+            waiting.check()
+            try:
+                done[group] = estimated(evidence, request)
+            except Wanted as asked:
+                wanted[group] = asked.wanted
+        open_ = {group: evidence for group, evidence in open_.items() if group in wanted}
+        if wanted:
+            rounds.another(wanted)
+    return Outcome({group: done[group] for group in found.groups}, found.rounds, found.read)
+
+
+def _source(model: SourceModel, method: Method) -> Source:
+    embedding = model.matching.embedding if method == "rffm" and model.matching else None
+    averages = method in AVERAGES
+    return Source(model.priors, model.calibration, model.bins, embedding, averages)
+
+
+def _batch(model: SourceModel, rows: int, renormalised: int) -> SummedBatch:
+    return SummedBatch(np.empty((0, len(model.classes))), renormalised, rows=rows)
+
+
+def _evidence(
+    model: SourceModel,
+    source: Source,
+    answers: Answers,
+    state: State,
+    source_rows: SourceRows | None,
+) -> SummedEvidence:
+    """Of a group. Which group a rescaled row is in, nobody counts: it is said of the whole."""
+    rows = int(answers.survey.added["rows"][0])
+    renormalised = state.read.renormalised if len(state.groups) == 1 else 0
+    batch = _batch(model, rows, renormalised)
+    return SummedEvidence(model, batch, source_rows, answers=answers, passed=source)
+
+
+@dataclass(frozen=True)
+class _Rounds:
+    """Goes through the rows, and keeps what that tells."""
+
+    engine: Engine
+    partitions: Sequence[Partition]
+    source: Source
+    most_groups: int
+    watch: Watch
+    state: State
+    keep: Callable[[Json], None]
+
+    def survey(self, likelihood: bool) -> None:
+        """The first time; whether the likelihood is going to be asked for."""
+        if not self.partitions:
+            return
+        sampled = -(-SAMPLED // (len(self.source.priors) * len(self.partitions)))
+        asked = survey(self.source, likelihood)
+        tally = self._sum(Task(self.source, asked, self.most_groups, sampled))
+        self.state.surveyed(tally, asked)
+        self.keep(self.state.to_json())
+
+    def another(self, wanted: dict[Group, Pass]) -> None:
+        """Once more, for what each group wants."""
+        tidy = all(answers.tidy for answers in self.state.groups.values())
+        tally = self._sum(Task(replace(self.source, tidy=tidy), wanted, self.most_groups))
+        if tally.rows != self.state.read.rows or tally.answers.keys() != wanted.keys():
+            raise DataChanged(
+                f"round {self.state.rounds + 1} read {tally.rows} rows, those before "
+                f"{self.state.read.rows}: the data set was written to meanwhile; start again"
+            )
+        self.state.add(tally, wanted)
+        self.keep(self.state.to_json())
+
+    def _sum(self, task: Task) -> Tally:
+        watch = replace(self.watch, round=self.state.rounds + 1)
+        return self.engine.sum(work, self.partitions, task, watch)

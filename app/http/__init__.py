@@ -1,0 +1,1 @@
+"""What every route shares: bodies, negotiation, problems, idempotency, admission, paging."""

@@ -1,0 +1,1 @@
+"""Checked JSON to the values of the domain: sources, batches, options."""

@@ -1,0 +1,61 @@
+"""Estimates of a data set, one for each of its groups."""
+
+from typing import Any
+from uuid import uuid4
+
+from app.clock import now
+from app.datasets.partition import Counts
+from app.engines import Outcome, engine, estimate_partitions
+from app.engines.tallies import Group
+from app.intake import groups, options
+from app.jobs.context import Context, Result, told
+from app.schemas import presenters
+from models_store.store import UnitOfWork
+
+
+def run(context: Context) -> Result:
+    """The estimates, written as ordinary ones when the job ends."""
+    resolved = context.resolved()
+    outcome = estimated(context, resolved.partitions, context.resumed())
+    read = outcome.read
+    counts = resolved.skipped.and_(
+        Counts(read.rows, read.renormalised, read.skipped, read.skipped_files, read.messages)
+    )
+    results = list(outcome.estimates.values())
+    adjusted = groups.adjusted(results)
+
+    def write(unit: UnitOfWork) -> dict[str, Any]:
+        items = [
+            {**_kept(unit, context, group, outcome), "holm_p_value": p}
+            for group, p in zip(outcome.estimates, adjusted, strict=True)
+        ]
+        return {**told(counts), "rounds": outcome.rounds, "estimates": items}
+
+    return Result(write)
+
+
+def estimated(context: Context, partitions: Any, state: dict[str, Any]) -> Outcome:
+    """An estimate of each group, going on from ``state``."""
+    asked, settings, version = context.asked, context.settings, context.version
+    request = options.asked(asked, version.source)
+    with engine(settings.dask_scheduler, settings.data_memory_bytes) as where:
+        return estimate_partitions(
+            version.source,
+            partitions,
+            request,
+            where,
+            source_rows=context.nulls.of(version),
+            state=state or None,
+            keep=context.keeping.checkpoint,
+            watch=context.keeping.watch,
+        )
+
+
+def _kept(unit: UnitOfWork, context: Context, group: Group, outcome: Outcome) -> dict[str, Any]:
+    asked, version, result = context.asked, context.version, outcome.estimates[group]
+    names = dict(zip(asked.group_by, group, strict=False))
+    segment, id, at = {**asked.segment, **names}, uuid4().hex, now()
+    shown = presenters.estimate(version, result, id, asked.observed_at, segment, at)
+    moment = shown.observed_at or at
+    unit.estimates.add(version.id, moment, at, segment, presenters.body(shown))
+    return {"group": names, "estimate": id, "size": result.size}

@@ -1,0 +1,1 @@
+"""Registered versions in use: their classifiers, and null distributions that are kept."""
