@@ -103,15 +103,16 @@ def serve(
     from models_store import schema
 
     app = create_app(host=host)
-    logs.configure(app.state.settings.log_format, log_level)
-    if schema.create(app.state.store.engine):
+    services = app.state.services
+    logs.configure(services.settings.log_format, log_level)
+    if schema.create(services.store.engine):
         logs.log.info("database created", revision=schema.head())
-    schema.require_head(app.state.store.engine)
+    schema.require_head(services.store.engine)
     anonymous = is_loopback(host) or allow_anonymous
     if not anonymous:
-        app.state.gate.close()
+        services.gate.close()
     if not anonymous and worker is None:
-        _require_keys(app.state.gate, host)
+        _require_keys(services.gate, host)
     if workers > 1 and worker is None:
         sys.exit(_several(host, port, workers, log_level, anonymous))
     # Requests compute in threads of their own; more inside each would only get in their way.

@@ -123,7 +123,7 @@ class TestBounds:
     def test_names_hold_anything(self, sqlite_url: str) -> None:
         shares = tuple(np.arange(1.0, len(NASTY) + 1))
         app = create_app(Settings(database_url=sqlite_url))
-        with app.state.store.write() as unit:
+        with app.state.services.store.write() as unit:
             monitor = add_monitor(unit, "m", NASTY)
             for segment in NASTY:
                 add_window(unit, monitor, segment, shares)
@@ -207,7 +207,7 @@ def guarded(database_url: str, tmp_path: Path) -> Iterator[Guarded]:
     settings = guarded_settings(database_url, tmp_path)
     app = create_app(settings)
     with served(app) as client:
-        yield Guarded(client, app.state.store, settings)
+        yield Guarded(client, app.state.services.store, settings)
 
 
 def test_a_key_sees_its_own_models_only(guarded: Guarded) -> None:
@@ -243,10 +243,10 @@ def test_a_scrape_outlives_the_database(
     shutil.copy(sqlite_template, path)
     app = create_app(Settings(database_url=f"sqlite:///{path}"))
     with served(app) as client:
-        with app.state.store.write() as unit:
+        with app.state.services.store.write() as unit:
             add_window(unit, add_monitor(unit, "m"))
         assert "priorshift_prevalence_ratio{" in client.get("/metrics").text
-        app.state.store.engine.dispose()
+        app.state.services.store.engine.dispose()
         path.rename(tmp_path / "away.db")
         path.mkdir()
         time.sleep(monitor_standings.FRESH_SECONDS)
@@ -256,7 +256,7 @@ def test_a_scrape_outlives_the_database(
         assert not any(name.startswith(("priorshift_prev", "priorshift_al")) for name, _ in found)
         path.rmdir()
         (tmp_path / "away.db").rename(path)
-        app.state.store.engine.dispose()
+        app.state.services.store.engine.dispose()
         time.sleep(monitor_standings.FRESH_SECONDS)
         assert value(scraped(client), "ready") == 1
 
@@ -265,7 +265,7 @@ def test_a_database_of_another_release_answers_and_is_not_ready(sqlite_url: str)
     app = create_app(Settings(database_url=sqlite_url))
     with served(app) as client:
         assert value(scraped(client), "ready") == 1
-        with app.state.store.engine.begin() as connection:
+        with app.state.services.store.engine.begin() as connection:
             connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0001'")
             connection.exec_driver_sql("DROP TABLE windows")
         time.sleep(monitor_standings.FRESH_SECONDS)
@@ -282,14 +282,14 @@ def test_a_database_that_hangs_is_down_and_asked_once(monkeypatch: pytest.Monkey
         app = create_app(Settings(database_url=f"postgresql://u:p@127.0.0.1:{port}/none"))
         before = threading.active_count()
         for _ in range(5):
-            found = {f.name: f.samples[0].value for f in app.state.standings.families()}
+            found = {f.name: f.samples[0].value for f in app.state.services.standings.families()}
             assert found == {"priorshift_database_up": 0, "priorshift_ready": 0}
         assert threading.active_count() <= before + 1
 
 
 def test_connections_are_counted(store: Store) -> None:
     app = create_app(Settings(database_url=store.engine.url.render_as_string(False)))
-    metrics, engine = app.state.metrics, app.state.store.engine
+    metrics, engine = app.state.services.metrics, app.state.services.store.engine
 
     def taken() -> float:
         return value(samples(metrics.page().decode()), "database_connections_in_use")

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.operations import tasks
-from app.operations.tasks import Handler, Lane, Lease, Runner
+from app.operations.tasks import Handler, Lane, Lease, TaskRunner
 from models_store.engine import connect
 from models_store.records import TaskRecord
 from models_store.store import Store, UnitOfWork
@@ -27,9 +27,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def running(store: Store, handler: Handler, **options: float) -> Iterator[Runner]:
+def running(store: Store, handler: Handler, **options: float) -> Iterator[TaskRunner]:
     threads, lease = int(options.get("threads", 1)), options.get("lease_seconds", 60.0)
-    runner = Runner(store, [Lane("test", {"a": handler}, threads, lease)])
+    runner = TaskRunner(store, [Lane("test", {"a": handler}, threads, lease)])
     runner.start()
     try:
         yield runner
@@ -166,7 +166,7 @@ def test_what_takes_long_holds_up_its_own_lane_only(store: Store) -> None:
         lease.finish()
         ended.set()
 
-    runner = Runner(store, [Lane("long", {"a": long}), Lane("short", {"b": short})])
+    runner = TaskRunner(store, [Lane("long", {"a": long}), Lane("short", {"b": short})])
     runner.start()
     add(store, "x")
     until(lambda: taken(store))
@@ -207,7 +207,7 @@ def _die(url: str, begun: "multiprocessing.synchronize.Event") -> None:
         begun.set()
         time.sleep(600)
 
-    runner = Runner(Store(connect(url)), [Lane("test", {"a": run}, lease_seconds=0.5)])
+    runner = TaskRunner(Store(connect(url)), [Lane("test", {"a": run}, lease_seconds=0.5)])
     runner.start()
     time.sleep(600)
 
@@ -295,7 +295,7 @@ def test_what_waits_is_counted(store: Store, monkeypatch: pytest.MonkeyPatch) ->
         lease.finish()
 
     handlers: dict[str, Handler] = {"a": hold, "b": hold, "c": hold}
-    runner = Runner(store, [Lane("test", handlers, threads=2)], watch)
+    runner = TaskRunner(store, [Lane("test", handlers, threads=2)], watch)
     runner.start()
     until(lambda: len(told) == 3)
     assert told["a"] == (2, 0.0)

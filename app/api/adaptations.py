@@ -45,9 +45,7 @@ def create_adaptation(
 ) -> Response:
     """Adapt a source model to a sample of the target population; kept."""
     require_json(request)
-    replayed = once.replay()
-    if replayed is not None:
-        return replayed
+    once.require_new()
     with store.read() as unit:
         source = unit.sources.get(name, version)
     adapted = _kind(source).adapt(source, _loader(store, source), payload)

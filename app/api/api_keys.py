@@ -53,9 +53,7 @@ def create_key(payload: Body, gate: GateDep, once: OnceDep) -> Response:
     says the same without the key.
     """
     given = parse.envelope(KeyIn, payload.json())
-    replayed = once.replay()
-    if replayed is not None:
-        return replayed
+    once.require_new()
     _require_end(given.expires_at, once.trail.caller)
     token, record = _made(gate, given)
 

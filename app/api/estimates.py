@@ -10,34 +10,27 @@ from starlette.responses import Response
 from app.clock import now
 from app.core.arrays import Floats
 from app.engines.engine import MOST_GROUPS
-from app.estimation import Estimate, SourceRows, estimate
-from app.formats.frame import Frame
+from app.estimation import Batch, Estimate, estimate
 from app.http.audit_trail import CallerDep, seen
-from app.http.body import Body, Sent, only, refuse_unknown
+from app.http.body import only, refuse_unknown
 from app.http.dependencies import (
     Cursor,
     Limit,
-    ModelName,
-    Selector,
     StoreDep,
     answer,
     encode_cursor,
     problems,
 )
-from app.http.idempotency import Once, OnceDep
-from app.http.negotiation import require_json
+from app.http.idempotency import Once
 from app.http.paging import before, identity
-from app.intake import groups, options, parse
-from app.metrics import Metrics
+from app.http.submission import Submission, SubmitOnce
+from app.intake import groups
 from app.openapi import takes_batch
 from app.schemas import presenters
 from app.schemas.estimates import EstimateOut, EstimatePage, GroupOut, GroupsOut
 from app.schemas.requests import NAME, EstimateIn, KeptSegment, SegmentKey, Timestamp
 from app.schemas.validation import checked
-from app.serving.classifiers import LearnersDep, Scoring
-from app.serving.null_distributions import NullsDep
 from models_store.estimates import Filter
-from models_store.records import VersionRecord
 from models_store.store import UnitOfWork
 
 router = APIRouter(tags=["estimates"])
@@ -56,14 +49,7 @@ GROUPED = f"Column of groups, in a table of rows; {MOST_GROUPS:,} groups at most
     openapi_extra=takes_batch(EstimateIn),
 )
 def create_estimate(
-    name: ModelName,
-    version: Selector,
-    payload: Body,
-    request: Request,
-    once: OnceDep,
-    store: StoreDep,
-    nulls: NullsDep,
-    learners: LearnersDep,
+    submit: SubmitOnce,
     keep: bool = True,
     group_by: Annotated[str | None, Query(max_length=63, description=GROUPED)] = None,
 ) -> Response:
@@ -71,87 +57,70 @@ def create_estimate(
 
     With ``group_by``, of each group of its rows, with Holm's p-values over the groups.
     """
-    require_json(request)
-    sent = payload.batch(query=["keep", "group_by"])
-    replayed = once.replay() if keep else None
-    if replayed is not None:
-        return replayed
-    given = parse.envelope(EstimateIn, sent.content, sent.text)
-    record = store.version(name, version)
-    metrics: Metrics = request.app.state.metrics
-    maker = _Maker(given, record, nulls.of(record), learners.of(record), keep, metrics)
-    if group_by is not None:
-        return _grouped(maker, sent, group_by, once)
-    result, shown = maker.make(sent.frame)
-    full = _with_arrays(shown, result, record.source.classes, given.posteriors)
-    if not keep:
-        return answer(full)
-
-    def work(unit: UnitOfWork) -> tuple[int, Response]:
-        maker.write(unit, shown)
-        location = {"Location": f"/v1/estimates/{shown.id}"}
-        return record.model_id, answer(full, 201, location)
-
-    return once.commit(work)
+    submission = submit.batch(EstimateIn, ["keep", "group_by"], replay=keep)
+    maker = _Maker(submission, submit.once if keep else None)
+    return maker.one() if group_by is None else maker.groups(group_by)
 
 
 @dataclass(frozen=True)
 class _Maker:
-    """Makes and writes estimates of one request under one version."""
+    """Makes the estimates of one request, and keeps them all or none; ``once`` None: none."""
 
-    given: EstimateIn
-    record: VersionRecord
-    rows: SourceRows
-    scoring: Scoring
-    keep: bool
-    metrics: Metrics
+    submission: Submission[EstimateIn]
+    once: Once | None
 
-    def make(
-        self, frame: Frame | None, segment: dict[str, str] | None = None
-    ) -> tuple[Estimate, EstimateOut]:
-        """Of the request's batch, or of these rows of it under this segment."""
-        given, source = self.given, self.record.source
-        batch = parse.batch(given, source, self.scoring, frame)
-        asked = options.asked(given, source, self.scoring, batch)
-        with self.metrics.estimating(self.record.model, self.record.number) as method:
-            result = estimate(source, batch, asked, self.rows)
+    def one(self) -> Response:
+        """Of the whole batch."""
+        result, shown = self._make(self.submission.batch, {})
+        like = self.submission.body.posteriors
+        content = _with_arrays(shown, result, self.submission.classes, like)
+        return self._kept([shown], content, {"Location": f"/v1/estimates/{shown.id}"})
+
+    def groups(self, column: str) -> Response:
+        """Of each group of rows."""
+        estimates = []
+        for group in groups.parts(self.submission.body, self.submission.frame, column):
+            with group.placed():
+                batch = self.submission.batch_of(group.frame)
+                estimates.append((group.name, *self._make(batch, {column: group.name})))
+        adjusted = groups.adjusted([result for _, result, _ in estimates])
+        items = [
+            GroupOut(group=name, holm_p_value=p, estimate=shown)
+            for (name, _, shown), p in zip(estimates, adjusted, strict=True)
+        ]
+        content = {
+            "group_by": column,
+            "items": [{**vars(item), "estimate": presenters.body(item.estimate)} for item in items],
+        }
+        return self._kept([item.estimate for item in items], content, {})
+
+    def _make(self, batch: Batch, segment: dict[str, str]) -> tuple[Estimate, EstimateOut]:
+        submission, record = self.submission, self.submission.record
+        request = submission.request(batch)
+        with submission.services.metrics.estimating(record.model, record.number) as method:
+            result = estimate(record.source, batch, request, submission.rows)
             method.append(result.method)
-        id = uuid4().hex if self.keep else None
-        labels = {**given.segment, **(segment or {})}
-        shown = presenters.estimate(self.record, result, id, given.observed_at, labels, now())
-        return result, shown
+        id = None if self.once is None else uuid4().hex
+        labels = {**submission.body.segment, **segment}
+        observed_at = submission.body.observed_at
+        return result, presenters.estimate(record, result, id, observed_at, labels, now())
 
-    def write(self, unit: UnitOfWork, shown: EstimateOut) -> None:
-        """Keep one."""
-        moment = shown.observed_at or shown.created_at
-        content = presenters.body(shown)
-        unit.estimates.add(self.record.id, moment, shown.created_at, shown.segment, content)
+    def _kept(
+        self, estimates: list[EstimateOut], content: dict[str, Any], headers: dict[str, str]
+    ) -> Response:
+        """The answer, given when its estimates are written."""
+        if self.once is None:
+            return answer(content)
+        record = self.submission.record
 
+        def work(unit: UnitOfWork) -> tuple[int, Response]:
+            for shown in estimates:
+                moment = shown.observed_at or shown.created_at
+                body = presenters.body(shown)
+                unit.estimates.add(record.id, moment, shown.created_at, shown.segment, body)
+            return record.model_id, answer(content, 201, headers)
 
-def _grouped(maker: _Maker, sent: Sent, column: str, once: Once) -> Response:
-    """One estimate for each group, all of them kept or none."""
-    found = []
-    for group in groups.parts(maker.given, sent.frame, column):
-        with group.placed():
-            found.append((group.name, *maker.make(group.frame, {column: group.name})))
-    adjusted = groups.adjusted([result for _, result, _ in found])
-    items = [
-        GroupOut(group=name, holm_p_value=p, estimate=shown)
-        for (name, _, shown), p in zip(found, adjusted, strict=True)
-    ]
-    content = {
-        "group_by": column,
-        "items": [{**vars(item), "estimate": presenters.body(item.estimate)} for item in items],
-    }
-    if not maker.keep:
-        return answer(content)
-
-    def work(unit: UnitOfWork) -> tuple[int, Response]:
-        for item in items:
-            maker.write(unit, item.estimate)
-        return maker.record.model_id, answer(content, 201)
-
-    return once.commit(work)
+        return self.once.commit(work)
 
 
 @router.get("/v1/estimates", response_model=EstimatePage, responses=problems(404, 422, 503))

@@ -4,9 +4,10 @@ from typing import Annotated, Any
 from uuid import uuid4
 
 import numpy as np
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
+from app.access.callers import Caller
 from app.clock import now
 from app.core.arrays import Codes
 from app.core.errors import InvalidInput
@@ -14,29 +15,24 @@ from app.estimation import PosteriorBatch, estimate
 from app.estimation.evaluation import Evaluation, compare, evaluate
 from app.formats import json
 from app.http.audit_trail import CallerDep, seen
-from app.http.body import Body, only
+from app.http.body import only
 from app.http.dependencies import (
     Cursor,
     Limit,
-    ModelName,
-    Selector,
     StoreDep,
     answer,
     encode_cursor,
     problems,
 )
-from app.http.idempotency import OnceDep
-from app.http.negotiation import require_json
 from app.http.paging import before, identity
-from app.intake import options, parse
+from app.http.submission import Submission, SubmitOnce
+from app.intake import parse
 from app.openapi import takes
 from app.schemas import presenters
 from app.schemas.base import WarningOut
 from app.schemas.estimates import IntervalOut
 from app.schemas.evaluations import EvaluationOut, EvaluationPage
 from app.schemas.requests import NAME, EvaluationIn
-from app.serving.classifiers import LearnersDep, Scoring
-from app.serving.null_distributions import Nulls, NullsDep
 from models_store.errors import NotFound
 from models_store.evaluations import EvaluationFilter
 from models_store.records import EstimateRecord, VersionRecord
@@ -56,42 +52,26 @@ Finding = tuple[Evaluation, str, IntervalOut | None, list[WarningOut]]
     },
     openapi_extra=takes(EvaluationIn),
 )
-def create_evaluation(
-    name: ModelName,
-    version: Selector,
-    payload: Body,
-    request: Request,
-    once: OnceDep,
-    store: StoreDep,
-    nulls: NullsDep,
-    learners: LearnersDep,
-) -> Response:
+def create_evaluation(submit: SubmitOnce) -> Response:
     """Compare an estimate, and the posteriors before and after adjusting, with the truth."""
-    require_json(request)
-    content = payload.json()
-    replayed = once.replay()
-    if replayed is not None:
-        return replayed
-    given = parse.envelope(EvaluationIn, content)
-    kept = None
-    record = store.version(name, version)
-    with store.read() as unit:
-        if given.estimate is not None:
-            kept = unit.estimates.get(given.estimate, once.trail.caller.models)
-    labels = json.codes(given.labels, record.source.classes, "/labels")
+    submission = submit.json(EvaluationIn)
+    assert submit.once is not None
+    record, estimate_id = submission.record, submission.body.estimate
+    kept = _kept_estimate(submission, submit.once.trail.caller)
+    labels = json.codes(submission.body.labels, submission.classes, "/labels")
     if kept is not None:
-        found = _of_kept(record, kept, given, labels)
+        finding = _of_kept(record, kept, submission.body, labels)
     else:
-        found = _of_batch(record, given, labels, nulls, learners.of(record))
-    shown = _shown(record, given.estimate, found)
+        finding = _of_batch(submission, labels)
+    shown = _shown(record, estimate_id, finding)
 
     def work(unit: UnitOfWork) -> tuple[int, Response]:
         content = shown.model_dump(mode="json")
-        unit.evaluations.add(record.id, given.estimate, shown.created_at, content)
+        unit.evaluations.add(record.id, estimate_id, shown.created_at, content)
         location = {"Location": f"/v1/evaluations/{shown.id}"}
         return record.model_id, answer(content, 201, location)
 
-    return once.commit(work)
+    return submit.once.commit(work)
 
 
 @router.get(
@@ -132,6 +112,14 @@ def get_evaluation(id: Annotated[str, Path()], store: StoreDep, caller: CallerDe
         return answer(record.content)
 
 
+def _kept_estimate(submission: Submission[EvaluationIn], caller: Caller) -> EstimateRecord | None:
+    """The estimate that the labels are of, where they are of one that was kept."""
+    if submission.body.estimate is None:
+        return None
+    with submission.services.store.read() as unit:
+        return unit.estimates.get(submission.body.estimate, caller.models)
+
+
 def _of_kept(
     record: VersionRecord, kept: EstimateRecord, given: EvaluationIn, labels: Codes
 ) -> Finding:
@@ -159,19 +147,16 @@ def _of_kept(
     return found, content["method"], shown, [WarningOut(**w) for w in content["warnings"]]
 
 
-def _of_batch(
-    record: VersionRecord, given: EvaluationIn, labels: Codes, nulls: Nulls, scoring: Scoring
-) -> Finding:
+def _of_batch(submission: Submission[EvaluationIn], labels: Codes) -> Finding:
     """From the rows themselves, estimated now."""
-    batch = parse.batch(given, record.source, scoring)
+    batch = submission.batch
     if batch.size != len(labels):
         raise InvalidInput.at("/labels", f"has {len(labels)} labels for {batch.size} rows")
-    rows = isinstance(batch, PosteriorBatch)
-    asked = options.asked(given, record.source, scoring, batch, posteriors=rows)
-    result = estimate(record.source, batch, asked, nulls.of(record))
-    shown = presenters.interval(result.interval)
-    said = presenters.warnings(result.warnings)
-    return evaluate(batch, result, labels), result.method, shown, said
+    request = submission.request(batch, posteriors=isinstance(batch, PosteriorBatch))
+    result = estimate(submission.source, batch, request, submission.rows)
+    interval = presenters.interval(result.interval)
+    warnings = presenters.warnings(result.warnings)
+    return evaluate(batch, result, labels), result.method, interval, warnings
 
 
 def _shown(record: VersionRecord, estimate_id: str | None, finding: Finding) -> EvaluationOut:

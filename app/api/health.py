@@ -8,9 +8,9 @@ from app.http.audit_trail import CallerDep
 from app.http.body import only
 from app.http.dependencies import StoreDep, answer, problems
 from app.http.problems import problem
-from app.metrics import MEDIA_TYPE, Metrics
-from app.operations.monitor_standings import Standings
+from app.metrics import MEDIA_TYPE
 from app.release import RELEASE
+from app.services import services_of
 from models_store.errors import Unavailable
 
 router = APIRouter(tags=["operation"])
@@ -43,7 +43,7 @@ def readyz(request: Request, store: StoreDep) -> Response:
         revision = store.revision()
     except Unavailable:
         return _not_ready(request, "the database cannot be reached; see PRIORSHIFT_DATABASE_URL")
-    head: str = request.app.state.head
+    head = services_of(request).head
     if revision != head:
         detail = f"the database is at revision {revision}, not at {head}; run priorshift migrate"
         return _not_ready(request, detail)
@@ -58,9 +58,9 @@ def readyz(request: Request, store: StoreDep) -> Response:
 )
 def metrics(request: Request, caller: CallerDep) -> Response:
     """What Prometheus scrapes; of every worker, whichever answers."""
-    found: Metrics = request.app.state.metrics
-    standings: Standings = request.app.state.standings
-    page = found.page(standings.families(caller.models), caller.models)
+    services = services_of(request)
+    families = services.standings.families(caller.models)
+    page = services.metrics.page(families, caller.models)
     return Response(page, media_type=MEDIA_TYPE)
 
 
@@ -71,4 +71,4 @@ def _not_ready(request: Request, detail: str) -> Response:
 @router.get("/version", response_model=ReleaseOut)
 def version(request: Request) -> ReleaseOut:
     """Which release answers."""
-    return ReleaseOut(name="priorshift", version=RELEASE, schema_revision=request.app.state.head)
+    return ReleaseOut(name="priorshift", version=RELEASE, schema_revision=services_of(request).head)

@@ -34,12 +34,14 @@ from app.http.dependencies import (
 )
 from app.http.idempotency import OnceDep
 from app.http.paging import before, identity
-from app.http.problems import Busy, Forbidden
+from app.http.problems import Forbidden
 from app.intake import parse
 from app.jobs.outputs import claim
 from app.openapi import takes
+from app.operations.admission import Busy
 from app.schemas.jobs import JobIn, JobOut, JobPage
 from app.schemas.requests import NAME
+from app.services import services_of
 from app.settings import Settings
 from models_store.errors import OtherKind, StillInUse
 from models_store.jobs import JOB, JobFilter, JobRecord
@@ -75,9 +77,7 @@ def create_job(
     seen(caller, given.model)
     if given.kind == "register" and not caller.may("register"):
         raise Forbidden("this key lacks the scope register, which registering needs")
-    replayed = once.replay()
-    if replayed is not None:
-        return replayed
+    once.require_new()
     asked, output = _checked(given, store, settings, caller)
 
     def work(unit: UnitOfWork) -> tuple[int, Response]:
@@ -85,7 +85,7 @@ def create_job(
             claim(unit, output, caller)
         model, id, at = unit.models.get(given.model), uuid4().hex, now()
         unit.jobs.add(id, model.id, given.kind, asked, at)
-        request.app.state.jobs.queue(unit, id, at)
+        services_of(request).jobs.queue(unit, id, at)
         shown = _shown(unit.jobs.get(id))
         return model.id, answer(shown, 202, {"Location": f"/v1/jobs/{id}"})
 
@@ -93,10 +93,8 @@ def create_job(
         return once.commit(work)
     except InvalidInput:
         # The job in the way may be this very one, asked for at the same moment.
-        replayed = once.replay()
-        if replayed is None:
-            raise
-        return replayed
+        once.require_new()
+        raise
 
 
 @router.get(
@@ -163,11 +161,11 @@ def follow_job(
     """The job whenever it changes, as server-sent events, until it is over; ask again if not."""
     with store.read() as unit:
         unit.jobs.get(identity(id, "job"), caller.models)
-    followers: set[object] = request.app.state.followers
+    followers = services_of(request).followers
     if len(followers) >= MOST_FOLLOWERS:
         raise Busy(f"{MOST_FOLLOWERS} jobs are followed already; ask for the job now and then")
     headers = {"Cache-Control": "no-store"}
-    credential, ending = request.scope["credential"], request.app.state.ending
+    credential, ending = request.scope["credential"], services_of(request).ending
     events = _events(store, id, followers, ending, lambda: gate.lets_in(credential))
     return StreamingResponse(events, 200, headers, "text/event-stream")
 

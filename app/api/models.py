@@ -14,7 +14,7 @@ from app.http.dependencies import (
     Cursor,
     Limit,
     ModelName,
-    SettingsDep,
+    ServicesDep,
     StoreDep,
     answer,
     bad_cursor,
@@ -31,8 +31,7 @@ from app.openapi import takes
 from app.schemas import presenters
 from app.schemas.models import AliasOut, ModelOut, ModelPage
 from app.schemas.requests import NAME, AliasIn, ModelIn, ModelPatch, OtherModelIn
-from app.serving.classifiers import Learners, LearnersDep
-from app.settings import Settings
+from app.services import Services
 from models_store.errors import AlreadyExists, NotFound
 from models_store.store import Store, UnitOfWork
 
@@ -64,24 +63,20 @@ def list_models(
     responses={201: {"model": ModelOut}, **problems(400, 409, 413, 415, 422, 503)},
     openapi_extra=takes(ModelIn, OtherModelIn),
 )
-def create_model(
-    payload: Body, once: OnceDep, settings: SettingsDep, store: StoreDep, learners: LearnersDep
-) -> Response:
+def create_model(payload: Body, once: OnceDep, services: ServicesDep) -> Response:
     """Register a model; with ``source``, its version 1 in the same step."""
     content = payload.json()
-    replayed = once.replay()
-    if replayed is not None:
-        return replayed
+    once.require_new()
     if str(content.get("kind")) in KINDS:
-        return _create_other(content, once, settings, store, learners)
+        return _create_other(content, once, services)
     given = parse.envelope(ModelIn, content)
     _require_seen(once, given.name)
-    names = parse.classes(given.classes, settings.max_classes)
+    names = parse.classes(given.classes, services.settings.max_classes)
     prepared = None
     if given.source is not None:
         if given.source.training is not None:
-            _require_free(store, given.name)
-        prepared = learners.prepare(given.source, names, "/source")
+            _require_free(services.store, given.name)
+        prepared = services.classifiers.prepare(given.source, names, "/source")
 
     def work(unit: UnitOfWork) -> tuple[int, Response]:
         model = unit.models.create(given.name, given.kind, names, given.description, now())
@@ -96,9 +91,7 @@ def create_model(
     return once.commit(work)
 
 
-def _create_other(
-    content: dict[str, Any], once: Once, settings: Settings, store: Store, learners: Learners
-) -> Response:
+def _create_other(content: dict[str, Any], once: Once, services: Services) -> Response:
     """The same for a model that is no classifier."""
     given = parse.envelope(OtherModelIn, content)
     _require_seen(once, given.name)
@@ -106,11 +99,11 @@ def _create_other(
     if kind.classes != (given.classes is not None):
         message = "is missing" if kind.classes else f"do not belong to a {given.kind}"
         raise InvalidInput.at("/classes", message)
-    names = parse.classes(given.classes or [], settings.max_classes)
+    names = parse.classes(given.classes or [], services.settings.max_classes)
     prepared = None
     if given.source is not None:
-        _require_free(store, given.name)
-        prepared = kind.prepare(given.source, names, "/source", learners.trainer)
+        _require_free(services.store, given.name)
+        prepared = kind.prepare(given.source, names, "/source", services.classifiers.trainer)
 
     def work(unit: UnitOfWork) -> tuple[int, Response]:
         model = unit.models.create(given.name, given.kind, names, given.description, now())

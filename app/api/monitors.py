@@ -72,9 +72,7 @@ def create_monitor(payload: Body, store: StoreDep, once: OnceDep, caller: Caller
     """Watch a stream of rows; the answer says at which level each window will be tested."""
     given = parse.envelope(MonitorIn, payload.json())
     seen(caller, given.model)
-    replayed = once.replay()
-    if replayed is not None:
-        return replayed
+    once.require_new()
     content = _content(given)
     source = _source(store, given.model, content["version"])
     _require_method(source, given.method)

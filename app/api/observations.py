@@ -22,7 +22,7 @@ from app.estimation import Batch, FeatureBatch, OutputBatch, PosteriorBatch
 from app.formats.frame import Cells, Column, Frame
 from app.http.audit_trail import CallerDep
 from app.http.body import Body
-from app.http.dependencies import StoreDep, answer, problems
+from app.http.dependencies import ServicesDep, answer, problems
 from app.http.idempotency import OnceDep
 from app.intake import parse
 from app.monitoring import window_closing
@@ -33,7 +33,6 @@ from app.schemas import presenters
 from app.schemas.monitors import ObservationsIn, ObservationsOut, SealedOut, StreamOut
 from app.schemas.requests import SegmentValue, Timestamp
 from app.schemas.validation import checked
-from app.serving.classifiers import LearnersDep
 from models_store.store import UnitOfWork
 
 router = APIRouter(prefix="/v1/monitors/{monitor}", tags=["monitors"])
@@ -66,21 +65,19 @@ def create_observations(
     monitor: MonitorName,
     payload: Body,
     once: OnceDep,
-    store: StoreDep,
-    learners: LearnersDep,
+    services: ServicesDep,
     caller: CallerDep,
 ) -> Response:
     """Count rows. What is acknowledged is in a window; estimates follow when windows close."""
     sent = payload.batch()
-    replayed = once.replay()
-    if replayed is not None:
-        return replayed
+    once.require_new()
     given = parse.envelope(ObservationsIn, sent.content, sent.text)
+    store = services.store
     with store.read() as unit:
         record = unit.monitors.get(monitor, caller.models)
     spec = Spec.of(record.content)
     version = store.version(record.model, spec.version)
-    batch = parse.batch(given, version.source, learners.of(version), sent.frame)
+    batch = parse.batch(given, version.source, services.classifiers.of(version), sent.frame)
     with store.read() as unit:
         known = unit.series.segments(record.id)
     rows = _rows(given, sent.frame, batch, spec, known)

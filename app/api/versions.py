@@ -13,6 +13,7 @@ from app.http.dependencies import (
     Limit,
     ModelName,
     Selector,
+    ServicesDep,
     StoreDep,
     answer,
     bad_cursor,
@@ -28,7 +29,7 @@ from app.openapi import takes
 from app.schemas import presenters
 from app.schemas.models import OtherVersionOut, ScorecardOut, VersionOut, VersionPage
 from app.schemas.requests import SourceIn, VersionIn
-from app.serving.classifiers import Learners, LearnersDep
+from app.serving.classifiers import Classifiers
 from models_store.records import ModelRecord
 from models_store.store import UnitOfWork
 
@@ -70,25 +71,24 @@ def list_versions(
     openapi_extra=takes(VersionIn, SourceIn),
 )
 def create_version(
-    name: ModelName, payload: Body, once: OnceDep, store: StoreDep, learners: LearnersDep
+    name: ModelName, payload: Body, once: OnceDep, services: ServicesDep
 ) -> Response:
     """Register a source as the next version; the same content again is not a new version.
 
     The body is ``{"source": {…}}``, or the source itself.
     """
     content = payload.json()
-    replayed = once.replay()
-    if replayed is not None:
-        return replayed
-    with store.read() as unit:
+    once.require_new()
+    classifiers = services.classifiers
+    with services.store.read() as unit:
         model = unit.models.get(name)
     if model.kind in KINDS:
-        return _create_other(model, content, once, learners)
+        return _create_other(model, content, once, classifiers)
     if "source" in content:
         given, at = parse.envelope(VersionIn, content).source, "/source"
     else:
         given, at = parse.envelope(SourceIn, content), ""
-    prepared = learners.prepare(given, model.classes, at, name)
+    prepared = classifiers.prepare(given, model.classes, at, name)
 
     def work(unit: UnitOfWork) -> tuple[int, Response]:
         record, new = unit.versions.register(name, prepared, given.metadata, now())
@@ -99,12 +99,12 @@ def create_version(
 
 
 def _create_other(
-    model: ModelRecord, content: dict[str, Any], once: Once, learners: Learners
+    model: ModelRecord, content: dict[str, Any], once: Once, classifiers: Classifiers
 ) -> Response:
     """The same for a model that is no classifier."""
     source, at = (content["source"], "/source") if set(content) == {"source"} else (content, "")
     kind = KINDS[model.kind]
-    prepared = kind.prepare(source, model.classes, at, learners.trainer)
+    prepared = kind.prepare(source, model.classes, at, classifiers.trainer)
 
     def work(unit: UnitOfWork) -> tuple[int, Response]:
         record, new = unit.sources.register(model.name, *prepared, now())

@@ -21,6 +21,7 @@ from app.openapi import takes
 from app.schemas import presenters
 from app.schemas.requests import WebhookIn, WebhookPatch
 from app.schemas.webhooks import AttemptOut, DeliveryOut, DeliveryPage, WebhookOut, WebhookPage
+from app.services import services_of
 from app.webhooks import signing
 from app.webhooks.addresses import Refused
 from app.webhooks.sending import Sender
@@ -38,8 +39,7 @@ WebhookId = Annotated[str, Path(description="The id of the webhook")]
 
 
 async def _sender(request: Request) -> Sender:
-    sender: Sender = request.app.state.sender
-    return sender
+    return services_of(request).sender
 
 
 SenderDep = Annotated[Sender, Depends(_sender)]
@@ -57,9 +57,7 @@ def create_webhook(payload: Body, gate: GateDep, once: OnceDep, sender: SenderDe
     Asked again with its Idempotency-Key it says the same without the secret.
     """
     given = parse.envelope(WebhookIn, payload.json())
-    replayed = once.replay()
-    if replayed is not None:
-        return replayed
+    once.require_new()
     url = _admitted(given.url, sender)
     id, made = uuid4().hex, now()
     secret = signing.derive(_server(gate), id, 1)
@@ -120,9 +118,7 @@ def get_webhook(id: WebhookId, store: StoreDep) -> WebhookOut:
 def change_webhook(id: WebhookId, payload: Body, once: OnceDep, sender: SenderDep) -> Response:
     """Change a webhook. What waits to be sent goes to the new address."""
     given = parse.envelope(WebhookPatch, payload.json())
-    replayed = once.replay()
-    if replayed is not None:
-        return replayed
+    once.require_new()
     change: dict[str, Any] = {name: getattr(given, name) for name in given.model_fields_set}
     for name in ("events", "models", "monitors"):
         if change.get(name) is not None:

@@ -12,7 +12,6 @@ from app.clock import moment
 from app.core.errors import InvalidInput, MethodUnavailable
 from app.core.names import Spellings
 from app.formats import npy
-from app.formats.pieces import Pieces
 from app.http.audit_trail import CallerDep
 from app.http.body import only
 from app.http.dependencies import (
@@ -25,6 +24,7 @@ from app.http.dependencies import (
     encode_cursor,
     problems,
 )
+from app.http.pieces import Pieces
 from app.monitoring.window_rows import Held
 from app.schemas.monitors import WindowItemOut, WindowPageOut
 from app.schemas.requests import KeptSegment

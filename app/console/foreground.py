@@ -5,7 +5,7 @@ The transaction that adds the job takes it too, so that no server on the same da
 
 import signal
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from types import FrameType
@@ -18,9 +18,10 @@ from app import logs
 from app.clock import now
 from app.console.following import Left, News, address, over
 from app.console.service import Local, ask
-from app.jobs.runner import Jobs
+from app.jobs.runner import JobRunner
 from app.logs import log
 from app.operations.tasks import attempt
+from app.services import Services
 from app.settings import Settings
 from models_store.errors import Unavailable
 from models_store.jobs import JOB
@@ -45,10 +46,10 @@ class Foreground:
     _ended: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
-        state = self.service.app.state
-        self._jobs = Jobs(state.store, state.settings, state.nulls)
+        services: Services = self.service.app.state.services
+        self._jobs = JobRunner(services.store, services.settings, services.null_distributions)
         self._lane = self._jobs.lane()
-        state.jobs = self
+        self.service.app.state.services = replace(services, jobs=self)
         signal.signal(signal.SIGTERM, self._end)
 
     def queue(self, unit: UnitOfWork, id: str, at: datetime) -> None:

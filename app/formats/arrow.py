@@ -12,11 +12,10 @@ import numpy as np
 from app.core import sheets
 from app.core.arrays import Floats
 from app.core.errors import InvalidInput
-from app.formats import json, ndjson
+from app.formats import Piece, json, ndjson
 from app.formats.columns import Typed, Written
 from app.formats.errors import TooLarge, Unparseable, Unsupported
 from app.formats.frame import Frame
-from app.formats.pieces import Piece
 
 MOST_COLUMNS = 10_000
 BATCH_ROWS = 65_536

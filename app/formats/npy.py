@@ -9,8 +9,8 @@ import numpy as np
 
 from app.core.arrays import Floats
 from app.core.errors import InvalidInput
+from app.formats import Piece
 from app.formats.errors import Unparseable
-from app.formats.pieces import Piece
 
 MEDIA_TYPE = "application/x-npy"
 MAGIC = b"\x93NUMPY"

@@ -16,9 +16,10 @@ from app.formats import arrow, json, npy
 from app.formats.errors import TooLarge, Unsupported
 from app.formats.frame import Frame
 from app.formats.json_reader import PIECE, let_go
-from app.http.admission import Pool
 from app.http.content_encoding import ENCODINGS, Inflate
 from app.http.problems import TooSlow
+from app.operations.admission import Admission
+from app.services import services_of
 from app.settings import Settings
 
 CONVINCING = 1 << 20
@@ -137,16 +138,16 @@ def only(*names: str) -> Any:
 
 async def _payload(request: Request) -> AsyncIterator[Payload]:
     """The body, when it is this request's turn to compute; from then on its time runs."""
-    settings: Settings = request.app.state.settings
-    pool: Pool = request.app.state.pool
+    services = services_of(request)
+    settings, admission = services.settings, services.admission
     inflate = _inflater(request)
-    body = Held(pool)
+    body = Held(admission)
     try:
         await body.read(request, settings)
         if inflate is not None:
-            async with pool.inflating.turn():
+            async with admission.inflating.turn():
                 await body.replace(inflate(body.content, settings.max_inflated_bytes))
-        async with pool.lane(len(body.content)).turn():
+        async with admission.lane(len(body.content)).turn():
             deadline.begin(settings.request_seconds)
             media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
             media_type = arrow.ALIASES.get(media_type, media_type)
@@ -181,9 +182,9 @@ def _inflater(request: Request) -> Inflate | None:
 
 @dataclass
 class Held:
-    """A body in memory, counted in the pool until it is released."""
+    """A body in memory, counted until it is released."""
 
-    pool: Pool
+    admission: Admission
     content: bytes | bytearray = b""
     _counted: int = 0
 
@@ -230,9 +231,9 @@ class Held:
     def _count(self, size: int) -> None:
         more = size - self._counted
         if more > 0:
-            self.pool.hold(more)
+            self.admission.hold(more)
         else:
-            self.pool.free(-more)
+            self.admission.free(-more)
         self._counted = size
 
 

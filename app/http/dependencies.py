@@ -18,19 +18,22 @@ from app.core.errors import InvalidInput
 from app.formats.json import MEDIA_TYPE, encode
 from app.schemas.base import Out, ProblemOut
 from app.schemas.requests import NAME
+from app.services import Services, services_of
 from app.settings import Settings
 from models_store.errors import NotFound
 from models_store.store import Store
 
 
+async def _services(request: Request) -> Services:
+    return services_of(request)
+
+
 async def _store(request: Request) -> Store:
-    store: Store = request.app.state.store
-    return store
+    return services_of(request).store
 
 
 async def _settings(request: Request) -> Settings:
-    settings: Settings = request.app.state.settings
-    return settings
+    return services_of(request).settings
 
 
 async def _model_name(name: Annotated[str, Path(description="The model's name")]) -> str:
@@ -40,10 +43,10 @@ async def _model_name(name: Annotated[str, Path(description="The model's name")]
 
 
 async def _gate(request: Request) -> Gate:
-    gate: Gate = request.app.state.gate
-    return gate
+    return services_of(request).gate
 
 
+ServicesDep = Annotated[Services, Depends(_services)]
 StoreDep = Annotated[Store, Depends(_store)]
 GateDep = Annotated[Gate, Depends(_gate)]
 SettingsDep = Annotated[Settings, Depends(_settings)]

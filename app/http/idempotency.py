@@ -1,13 +1,12 @@
 """Writes that happen once: the answer is recorded in the transaction that writes."""
 
-import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import Depends, Header, Request
+from fastapi import Depends, FastAPI, Header, Request
 from starlette.responses import Response
 
 from app.clock import now
@@ -16,6 +15,7 @@ from app.core.errors import InvalidInput
 from app.core.lazy import cached_property
 from app.http.audit_trail import Trail, TrailDep
 from app.http.body import Body, Payload
+from app.services import services_of
 from models_store.errors import AlreadyAnswered, AlreadyExists
 from models_store.records import Answer
 from models_store.store import Store, UnitOfWork
@@ -27,6 +27,24 @@ class ShownOnce(Response):
     def __init__(self, response: Response, kept: Response) -> None:
         super().__init__(response.body, response.status_code, response.headers)
         self.kept = kept
+
+
+class Replayed(Exception):
+    """The answer was given before, under the same Idempotency-Key: here it is."""
+
+    def __init__(self, response: Response) -> None:
+        super().__init__()
+        self.response = response
+
+
+def install(app: FastAPI) -> None:
+    """Register the handler of ``Replayed``."""
+    app.add_exception_handler(Replayed, _replayed)
+
+
+async def _replayed(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Replayed)
+    return error.response
 
 
 Work = Callable[[UnitOfWork], tuple[int | None, Response]]
@@ -42,21 +60,20 @@ class Once:
     payload: Payload
     trail: Trail
 
-    def replay(self) -> Response | None:
-        """The answer that this key got before."""
+    def require_new(self) -> None:
+        """``Replayed`` where this key got an answer before."""
         if self.key is None:
-            return None
+            return
         with self.store.read() as unit:
             found = unit.idempotency.find(self._owner, self.route, self.key, self._hash, now())
-        if found is None:
-            return None
-        headers = {**found.headers, "Idempotency-Replayed": "true"}
-        return Response(found.body, found.status, headers)
+        if found is not None:
+            headers = {**found.headers, "Idempotency-Replayed": "true"}
+            raise Replayed(Response(found.body, found.status, headers))
 
     def write(self, work: Work) -> Response:
-        """The answer that this key got before, or else ``commit``."""
-        replayed = self.replay()
-        return self.commit(work) if replayed is None else replayed
+        """``commit``, unless this key got an answer before."""
+        self.require_new()
+        return self.commit(work)
 
     def commit(self, work: Work) -> Response:
         """Run ``work`` in a transaction that also records its answer, and leaves a trail.
@@ -73,10 +90,8 @@ class Once:
                     self._record(unit, self.key, model_id, response)
                 return response
         except (AlreadyAnswered, AlreadyExists):
-            replayed = self.replay()
-            if replayed is None:
-                raise
-            return replayed
+            self.require_new()
+            raise
 
     @property
     def _owner(self) -> str:
@@ -96,26 +111,6 @@ class Once:
         kept = {k: v for k, v in response.headers.items() if k != "content-length"}
         answer = Answer(response.status_code, kept, bytes(response.body))
         unit.idempotency.add(self._owner, self.route, key, self._hash, model_id, answer, now())
-
-
-class Twins:
-    """Lets requests of one key wait for each other; all of it runs on the event loop."""
-
-    def __init__(self) -> None:
-        self._turns: dict[tuple[str, str, str], tuple[asyncio.Lock, int]] = {}
-
-    @asynccontextmanager
-    async def turn(self, twin: tuple[str, str, str]) -> AsyncIterator[None]:
-        """Wait until no other request has this owner, route and key."""
-        lock, others = self._turns.get(twin, (asyncio.Lock(), 0))
-        self._turns[twin] = lock, others + 1
-        try:
-            async with lock:
-                yield
-        finally:
-            lock, others = self._turns.pop(twin)
-            if others > 1:
-                self._turns[twin] = lock, others - 1
 
 
 Key = Annotated[
@@ -147,12 +142,12 @@ async def _turn(
         raise InvalidInput.at("/header/Idempotency-Key", message)
     # The path as it came, percent-encoded: plain ASCII whatever it stands for.
     route = f"{request.method} {request.scope['raw_path'].decode('latin-1')}"
-    once = Once(request.app.state.store, route, idempotency_key, payload, trail)
+    services = services_of(request)
+    once = Once(services.store, route, idempotency_key, payload, trail)
     if idempotency_key is None:
         yield once
         return
-    twins: Twins = request.app.state.twins
-    async with twins.turn((trail.caller.owner, route, idempotency_key)):
+    async with services.twins.turn((trail.caller.owner, route, idempotency_key)):
         deadline.renew()
         yield once
 

@@ -3,8 +3,7 @@
 ApiError             what only HTTP knows
 ├── Forbidden        403, the key may not do this
 ├── NotAcceptable    406, no such answer format
-├── TooSlow          408, the body did not arrive in time
-└── Busy             429, too much is under way
+└── TooSlow          408, the body did not arrive in time
 """
 
 import json
@@ -30,7 +29,9 @@ from app.core.errors import (
 )
 from app.datasets.arrow import ExtraMissing
 from app.formats.errors import TooLarge, Unparseable, Unsupported
+from app.operations.admission import Busy
 from app.schemas.validation import MOST_FAULTS, schema_faults
+from app.services import services_of
 from app.training.process import TrainingBusy, TrainingStopped
 from models_store.errors import (
     AlreadyExists,
@@ -62,10 +63,6 @@ class NotAcceptable(ApiError):
 
 class TooSlow(ApiError):
     """The body did not arrive in time."""
-
-
-class Busy(ApiError):
-    """Too much is under way; trying again later helps."""
 
 
 STATUS: Mapping[type[Exception], int] = {
@@ -161,7 +158,7 @@ async def _known(request: Request, error: Exception) -> Response:
     kind = next(kind for kind in type(error).__mro__ if kind in STATUS)
     headers = {"Retry-After": "1"} if STATUS[kind] in (429, 503) else None
     if kind is Unavailable:
-        request.app.state.metrics.unavailable()
+        services_of(request).metrics.unavailable()
     detail = str(error) or "the request ended early"
     return problem(request, STATUS[kind], CODE[kind], detail, headers)
 

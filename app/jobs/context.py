@@ -11,7 +11,7 @@ from app.datasets.partition import Counts
 from app.datasets.roots import Roots
 from app.jobs.lease import Keeping
 from app.schemas.jobs import JobIn
-from app.serving.null_distributions import Nulls
+from app.serving.null_distributions import NullDistributions
 from app.settings import Settings
 from models_store.jobs import JobRecord
 from models_store.records import VersionRecord
@@ -31,7 +31,7 @@ class Context:
 
     store: Store
     settings: Settings
-    nulls: Nulls
+    nulls: NullDistributions
     job: JobRecord
     keeping: Keeping
 

@@ -14,7 +14,7 @@ from app.jobs.context import Context, Result
 from app.jobs.lease import Keeping
 from app.logs import log
 from app.operations.tasks import Lane, Lease
-from app.serving.null_distributions import Nulls
+from app.serving.null_distributions import NullDistributions
 from app.settings import Settings
 from models_store.errors import NotFound, OtherKind
 from models_store.jobs import JOB
@@ -44,12 +44,12 @@ WRONG = (
 
 
 @dataclass(frozen=True)
-class Jobs:
+class JobRunner:
     """The handler of ``JOB``."""
 
     store: Store
     settings: Settings
-    nulls: Nulls
+    nulls: NullDistributions
 
     def lane(self) -> Lane:
         """Its threads, which nothing short waits for."""

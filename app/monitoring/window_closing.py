@@ -18,7 +18,7 @@ from app.monitoring.window_rows import Held
 from app.monitoring.window_tests import Past, Sources, takes_outputs, tested
 from app.operations.tasks import Lane, Lease
 from app.schemas import presenters
-from app.serving.null_distributions import Nulls
+from app.serving.null_distributions import NullDistributions
 from models_store.errors import NotFound, OtherKind
 from models_store.records import TaskRecord
 from models_store.series import packed
@@ -43,7 +43,7 @@ def ask(unit: UnitOfWork, stream_id: int, due: datetime) -> None:
 class Closer:
     """Closes the windows of one stream after another."""
 
-    def __init__(self, store: Store, nulls: Nulls, metrics: Metrics) -> None:
+    def __init__(self, store: Store, nulls: NullDistributions, metrics: Metrics) -> None:
         self._store = store
         self._nulls = nulls
         self._metrics = metrics

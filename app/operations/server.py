@@ -164,8 +164,8 @@ class Server(uvicorn.Server):
         """SIGTERM or SIGINT."""
         app = self.config.app
         assert isinstance(app, FastAPI)
-        app.state.learners.close()
-        app.state.ending.set()
+        app.state.services.classifiers.close()
+        app.state.services.ending.set()
         super().handle_exit(sig, frame)
 
 

@@ -96,7 +96,7 @@ class Lane:
     lease_seconds: float = 60.0
 
 
-class Runner:
+class TaskRunner:
     """All lanes of a process."""
 
     def __init__(self, store: Store, lanes: Sequence[Lane], watch: Watch | None = None) -> None:

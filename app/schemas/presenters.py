@@ -19,10 +19,16 @@ from app.core.prevalence.source import SourceModel
 from app.core.prevalence.tests.shift import ShiftTest
 from app.core.warnings import Warning
 from app.estimation import (
+    AdjustedModel,
+    AdjustedRows,
     Adjustment,
+    Batch,
     Diagnostics,
     Estimate,
     IntervalAnswer,
+    OutputBatch,
+    RegionAnswer,
+    ShiftAnswer,
     UnknownShare,
     availability,
 )
@@ -350,6 +356,80 @@ def diagnostics(names: Sequence[str], value: Diagnostics) -> estimates.Diagnosti
         raw=None if value.raw is None else by_class(names, value.raw),
         inadmissible=value.inadmissible,
         radius=value.radius,
+    )
+
+
+def posteriors(
+    record: VersionRecord, batch: Batch, rows: AdjustedRows, notes: Sequence[Warning]
+) -> dict[str, Any]:
+    """Adjusted rows, but for the rows themselves."""
+    source = record.source
+    bare_counts = isinstance(batch, OutputBatch) and batch.codes is None
+    decided = rows.decided
+    return body(
+        batches.PosteriorsOut(
+            model=record.model,
+            version=record.number,
+            size=batch.size,
+            columns=list(source.classes),
+            outputs=list(source.outputs) if bare_counts else None,
+            method=rows.method,
+            source_priors=by_class(source.classes, rows.source),
+            target_priors=by_class(source.classes, rows.target),
+            warnings=warnings(notes),
+            decisions=None if decided is None else [source.classes[k] for k in decided],
+            threshold=rows.threshold,
+            posteriors=None,
+        )
+    )
+
+
+def shift_test(record: VersionRecord, result: ShiftAnswer) -> batches.ShiftTestOut:
+    """A shift test by itself."""
+    return batches.ShiftTestOut(
+        model=record.model,
+        version=record.number,
+        size=result.size,
+        shift=shift(result.shift, record.source),
+        diagnostics=diagnostics(record.source.classes, result.diagnostics),
+        warnings=warnings(result.warnings),
+    )
+
+
+def region_test(
+    record: VersionRecord, priors: Floats, result: RegionAnswer, notes: Sequence[Warning]
+) -> batches.RegionTestOut:
+    """Whether ``priors`` lie in a region; ``notes``: on how they were stated."""
+    return batches.RegionTestOut(
+        model=record.model,
+        version=record.number,
+        size=result.size,
+        inside=result.inside,
+        level=result.level,
+        statistic=result.statistic,
+        factor=result.factor,
+        degrees_of_freedom=result.degrees_of_freedom,
+        p_value=result.p_value,
+        priors=by_class(record.source.classes, priors),
+        prevalence=by_class(record.source.classes, result.prevalence),
+        warnings=warnings((*notes, *result.warnings)),
+    )
+
+
+def bias_adjustment(
+    record: VersionRecord, reference: str | None, result: AdjustedModel, notes: Sequence[Warning]
+) -> batches.BiasAdjustmentOut:
+    """Adjusted intercepts; ``notes``: on how the target was stated."""
+    classes = record.source.classes
+    return batches.BiasAdjustmentOut(
+        model=record.model,
+        version=record.number,
+        method=result.method,
+        scale=result.scale,
+        intercepts=by_class(classes, result.intercepts),
+        reference=reference,
+        target_priors=by_class(classes, result.target),
+        warnings=warnings((*notes, *result.warnings)),
     )
 
 

@@ -1,8 +1,8 @@
 """What pydantic finds, as faults."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
-from fastapi.exceptions import RequestValidationError
 from pydantic import TypeAdapter, ValidationError
 
 from app.core.errors import Fault, InvalidInput, pointer
@@ -12,7 +12,14 @@ MOST_FAULTS = 20
 UNKNOWN = "is not permitted here; check the field's name in /docs"
 
 
-def schema_faults(error: ValidationError | RequestValidationError) -> list[Fault]:
+class Findings(Protocol):
+    """An error of pydantic's, or FastAPI's of the same form."""
+
+    def errors(self) -> Sequence[Any]:
+        """What is wrong, each with its place and a message."""
+
+
+def schema_faults(error: Findings) -> list[Fault]:
     """The first of pydantic's findings as faults."""
     faults = []
     for item in error.errors()[:MOST_FAULTS]:

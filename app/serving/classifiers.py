@@ -5,10 +5,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-from fastapi import Depends, Request
 
 from app.core import deadline
 from app.core.arrays import Floats, probability_rows
@@ -39,7 +38,7 @@ MOST_REFITS = 50
 FILLED = "missing values that were filled, with medians and most frequent levels:"
 
 
-class Learners:
+class Classifiers:
     """Trains, and keeps the classifiers that score; the least recently used goes first."""
 
     def __init__(self, store: Store, trainer: Trainer, max_bytes: int) -> None:
@@ -155,7 +154,7 @@ def _places(levels: Sequence[Level]) -> dict[Level, int]:
 class Scoring:
     """A version with features at hand."""
 
-    learners: Learners
+    learners: Classifiers
     record: VersionRecord
 
     @property
@@ -252,11 +251,3 @@ def _notes(rows: Any, known: features.Columns) -> tuple[Warning, ...]:
         message = f"values whose level training never saw, and that were ignored: {unknown}"
         said.append(Warning("unknown-levels", message))
     return tuple(said)
-
-
-async def _learners(request: Request) -> Learners:
-    learners: Learners = request.app.state.learners
-    return learners
-
-
-LearnersDep = Annotated[Learners, Depends(_learners)]

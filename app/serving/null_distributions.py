@@ -5,9 +5,6 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated
-
-from fastapi import Depends, Request
 
 from app.core.arrays import Floats
 from app.core.prevalence.matching.version import Exact
@@ -22,7 +19,7 @@ Key = tuple[int, float, int]
 """Version, batch size, seed."""
 
 
-class Nulls:
+class NullDistributions:
     """Computed once per version, batch size and seed; the least recently used goes first."""
 
     def __init__(self, store: Store) -> None:
@@ -97,7 +94,7 @@ class Nulls:
 
 @dataclass(frozen=True)
 class _Rows:
-    nulls: Nulls
+    nulls: NullDistributions
     record: VersionRecord
 
     def validation(self) -> ValidationSet | None:
@@ -108,11 +105,3 @@ class _Rows:
 
     def null_statistics(self, size: float, seed: int) -> Floats | None:
         return self.nulls.statistics(self.record, size, seed)
-
-
-async def _nulls(request: Request) -> Nulls:
-    nulls: Nulls = request.app.state.nulls
-    return nulls
-
-
-NullsDep = Annotated[Nulls, Depends(_nulls)]

@@ -326,7 +326,7 @@ def test_segments_from_before_go_on(sqlite_url: str) -> None:
         )
         assert client.post("/v1/models", json=body).is_success
         assert client.post("/v1/monitors", json={**WINDOW, "segment_by": "k"}).is_success
-        with app.state.store.write() as unit:
+        with app.state.services.store.write() as unit:
             for segment in kept:
                 unit.windows.stream(unit.monitors.get("w").id, segment, 10)
         for sent, expected in ((E, kept[0]), (E_APART, kept[0]), (kept[1], kept[1])):

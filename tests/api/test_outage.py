@@ -67,7 +67,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_needs_no_database_goes_on(broken: Broken) -> None:
     app = create_app(Settings(database_url=broken.url, selection_seconds=0.05))
-    store: Store = app.state.store
+    store: Store = app.state.services.store
     with served(app) as client:
         address = register(client, "m", COUNTED).replace("/1", "/latest")
         before = client.post(f"{address}/shift-tests", json=BATCH).json()
@@ -101,7 +101,7 @@ def test_callers_that_were_known_stay_known_for_a_while(
     broken: Broken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = create_app(Settings(database_url=broken.url, key_secret=SECRET))
-    store: Store = app.state.store
+    store: Store = app.state.services.store
     token, record = gate.new_key(SECRET.encode(), "k", list(gate.SCOPES), None, None)
     with store.write() as unit:
         unit.keys.add(record)
@@ -137,7 +137,7 @@ def test_a_key_that_expires_meanwhile_is_believed_no_more(
     broken: Broken, clock: "type[Clock]"
 ) -> None:
     app = create_app(Settings(database_url=broken.url, key_secret=SECRET))
-    store: Store = app.state.store
+    store: Store = app.state.services.store
     with served(app) as client:
         ends = datetime.now(UTC) + timedelta(minutes=30)
         short, lasting = keyed(store, ends), keyed(store)
@@ -162,7 +162,7 @@ def test_a_key_that_expires_meanwhile_is_believed_no_more(
 
 def test_wrong_keys_push_no_right_one_out_of_memory(broken: Broken) -> None:
     app = create_app(Settings(database_url=broken.url, key_secret=SECRET))
-    store: Store = app.state.store
+    store: Store = app.state.services.store
     with served(app) as client:
         right = [keyed(store) for _ in range(5)]
         path = f"{register_with(client, right[0])}/shift-tests"
@@ -181,7 +181,7 @@ def test_wrong_keys_push_no_right_one_out_of_memory(broken: Broken) -> None:
 
 def test_whoever_needed_no_key_needs_one_in_an_outage_too(broken: Broken) -> None:
     app = create_app(Settings(database_url=broken.url, key_secret=SECRET))
-    store: Store = app.state.store
+    store: Store = app.state.services.store
     with served(app) as client:
         path = f"{register(client, 'm', COUNTED)}/shift-tests"
         assert client.post(path, json=BATCH).status_code == 200
@@ -210,7 +210,7 @@ def test_no_session_is_believed_and_one_that_is_signed_out_ends_afterwards(
 ) -> None:
     settings = Settings(database_url=broken.url, key_secret=SECRET)
     app = create_app(settings)
-    store: Store = app.state.store
+    store: Store = app.state.services.store
     with served(app) as client, served(create_app(settings)) as other:
         token = keyed(store)["authorization"].removeprefix("Bearer ")
         cookies = []

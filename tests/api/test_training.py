@@ -280,7 +280,7 @@ class TestProcess:
             assert answer.status_code == 422
             assert answer.json()["errors"][0]["pointer"] == "/source/training"
             assert "longer than 0.2 seconds" in answer.json()["detail"]
-            with app.state.learners.trainer.turn():
+            with app.state.services.classifiers.trainer.turn():
                 answer = client.post("/v1/models", json=sent)
             assert answer.status_code == 503
             assert answer.headers["retry-after"] == "1"
@@ -293,7 +293,7 @@ class TestProcess:
         sent = {"name": "slow", "classes": CLASSES, "source": {"training": asked}}
         statuses: list[int] = []
         with served(app) as client:
-            trainer = app.state.learners.trainer
+            trainer = app.state.services.classifiers.trainer
             thread = threading.Thread(
                 target=lambda: statuses.append(client.post("/v1/models", json=sent).status_code)
             )
@@ -329,10 +329,10 @@ class TestProcess:
 
 def test_the_cache_holds_the_newest_at_least(sqlite_url: str) -> None:
     app = create_app(Settings(database_url=sqlite_url, version_cache_bytes=10))
-    learners = app.state.learners
+    learners = app.state.services.classifiers
     kept = Trained.of_arrays(learn(core("naive-bayes", CLASSES)).arrays)
     for version_id, size in ((1, 4), (2, 4), (3, 4), (4, 100)):
         learners._keep(version_id, kept, size)
         held = list(learners._kept)
         assert held == {1: [1], 2: [1, 2], 3: [2, 3], 4: [4]}[version_id]
-    app.state.store.close()
+    app.state.services.store.close()

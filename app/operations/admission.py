@@ -5,13 +5,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from app.http.problems import Busy
 from app.metrics import Metrics
 from app.settings import Settings
 
 
+class Busy(Exception):
+    """Too much is under way; trying again later helps."""
+
+
 @dataclass
-class Lane:
+class Slots:
     """``slots`` requests at a time; at most ``queue`` more wait."""
 
     name: str
@@ -49,7 +52,7 @@ class Lane:
         self.metrics.lane(self.name, self.waiting, self.busy)
 
 
-class Pool:
+class Admission:
     """Small and large bodies have lanes of their own, so that small ones never wait for large.
 
     All of it runs on the event loop: no locks.
@@ -60,9 +63,9 @@ class Pool:
         self._large_from = settings.large_body_bytes
         self._most_held = settings.max_held_bytes
         self._held = 0
-        self._small = Lane("small", settings.small_slots, settings.queue, metrics)
-        self._large = Lane("large", settings.large_slots, settings.queue, metrics)
-        self.inflating = Lane("inflating", settings.large_slots, settings.queue, metrics)
+        self._small = Slots("small", settings.small_slots, settings.queue, metrics)
+        self._large = Slots("large", settings.large_slots, settings.queue, metrics)
+        self.inflating = Slots("inflating", settings.large_slots, settings.queue, metrics)
 
     def hold(self, size: int) -> None:
         """Count ``size`` more bytes of bodies in memory; ``Busy`` where that is too much."""
@@ -76,6 +79,26 @@ class Pool:
         self._held -= size
         self._metrics.held(self._held)
 
-    def lane(self, size: int) -> Lane:
+    def lane(self, size: int) -> Slots:
         """The lane for a body of this size."""
         return self._large if size >= self._large_from else self._small
+
+
+class Twins:
+    """Lets requests of one key wait for each other; all of it runs on the event loop."""
+
+    def __init__(self) -> None:
+        self._turns: dict[tuple[str, str, str], tuple[asyncio.Lock, int]] = {}
+
+    @asynccontextmanager
+    async def turn(self, twin: tuple[str, str, str]) -> AsyncIterator[None]:
+        """Wait until no other request has this owner, route and key."""
+        lock, others = self._turns.get(twin, (asyncio.Lock(), 0))
+        self._turns[twin] = lock, others + 1
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, others = self._turns.pop(twin)
+            if others > 1:
+                self._turns[twin] = lock, others - 1

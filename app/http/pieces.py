@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-Piece = bytes | memoryview
+from app.formats import Piece
 
 
 class Pieces(Response):
