@@ -10,8 +10,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from app.formats import json, npy
-from app.http.body import BATCHES
+from app.formats import json, media_types, npy
 from app.http.problems import MEDIA_TYPE as PROBLEM
 from app.http.scopes import RULES
 from app.kinds import registry as kinds
@@ -47,7 +46,7 @@ def takes_batch(shape: type[BaseModel]) -> dict[str, Any]:
     """A batch: JSON, or its rows in another format with the rest in the query."""
     extra = takes(shape)
     binary = {"schema": {"type": "string", "format": "binary"}}
-    for media_type in BATCHES[1:]:
+    for media_type in media_types.NAMES[1:]:
         extra["requestBody"]["content"][media_type] = binary
     extra["parameters"] = [
         {
@@ -162,7 +161,7 @@ def _mend(responses: dict[str, Any]) -> None:
             response["headers"] = HEADERS[status]
         if status == "200" and npy.MEDIA_TYPE in response.get("content", {}):
             binary = {"schema": {"type": "string", "format": "binary"}}
-            for media_type in BATCHES[1:]:
+            for media_type in media_types.NAMES[1:]:
                 response["content"][media_type] = binary
             names = ("Method", "Target-Priors", "Warnings")
             response["headers"] = {f"Priorshift-{name}": TEXT for name in names}

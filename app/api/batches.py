@@ -16,8 +16,7 @@ from app.estimation import (
     check_region,
     compare_priors,
 )
-from app.formats import Piece, arrow, json, npy
-from app.http.body import BATCHES
+from app.formats import arrow, json, media_types
 from app.http.dependencies import answer, problems
 from app.http.pieces import Pieces
 from app.http.submission import Submission, Submit
@@ -36,14 +35,14 @@ ESCAPED = "names that a spreadsheet would take for formulas begin with an apostr
 @router.post(
     "/posteriors",
     responses={
-        200: {"model": PosteriorsOut, "content": {kind: {} for kind in BATCHES[1:]}},
+        200: {"model": PosteriorsOut, "content": {kind: {} for kind in media_types.NAMES[1:]}},
         **BATCH_PROBLEMS,
     },
     openapi_extra=takes_batch(PosteriorsIn),
 )
 def create_posteriors(submit: Submit) -> Response:
     """Adjust rows to stated target priors or, without them, to the estimate of these rows."""
-    submission = submit.batch(PosteriorsIn, offered=(*BATCHES, *arrow.ALIASES))
+    submission = submit.batch(PosteriorsIn, offered=(*media_types.NAMES, *media_types.ALIASES))
     _require_used(submission.body)
     batch = submission.batch
     target, notes = _target(submission)
@@ -130,18 +129,13 @@ def _rows(
     """Adjusted rows in the format that the caller takes."""
     record, media_type = submission.record, submission.media_type
     classes = submission.classes
-    if media_type != json.MEDIA_TYPE:
+    write = media_types.BY_NAME[media_types.canonical(media_type)].write
+    if write is not None:
         headers = _headers((*warnings, *_of_cells(media_type, classes)), rows, classes)
-        return Pieces(_encoded(media_type, rows, classes), 200, headers, media_type)
+        return Pieces(write(classes, rows.posteriors), 200, headers, media_type)
     content = presenters.posteriors(record, submission.batch, rows, warnings)
     adjusted = presenters.rows(classes, rows.posteriors, submission.body.posteriors)
     return Pieces(list(json.pieces({**content, "posteriors": adjusted})), media_type=media_type)
-
-
-def _encoded(media_type: str, rows: AdjustedRows, names: tuple[str, ...]) -> list[Piece]:
-    if media_type == npy.MEDIA_TYPE:
-        return npy.encode(rows.posteriors)
-    return arrow.encode(arrow.ALIASES.get(media_type, media_type), names, rows.posteriors)
 
 
 def _of_cells(media_type: str, names: tuple[str, ...]) -> tuple[Warning, ...]:

@@ -217,7 +217,6 @@ ARROW = "application/vnd.apache.arrow.stream"
 PARQUET = "application/vnd.apache.parquet"
 CSV = "text/csv"
 NDJSON = ndjson.MEDIA_TYPE
-ALIASES = {"application/x-parquet": PARQUET, "application/jsonl": NDJSON}
 DECODERS: dict[str, Callable[[bytes | bytearray], Iterable[Any]]] = {
     ARROW: _stream,
     PARQUET: _parquet,

@@ -12,7 +12,7 @@ from fastapi import Depends, Request
 
 from app.core import deadline
 from app.core.errors import Faults, InvalidInput, pointer
-from app.formats import arrow, json, npy
+from app.formats import arrow, json, media_types, npy
 from app.formats.errors import TooLarge, Unsupported
 from app.formats.frame import Frame
 from app.formats.json_reader import PIECE, let_go
@@ -24,7 +24,6 @@ from app.settings import Settings
 
 CONVINCING = 1 << 20
 """Bytes that have come when the declared length of a body is believed, and set aside."""
-BATCHES = (json.MEDIA_TYPE, npy.MEDIA_TYPE, *arrow.KINDS)
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class Payload:
 
         ``query``: parameters that belong to the route and not to the envelope.
         """
-        self._require(*BATCHES)
+        self._require(*media_types.NAMES)
         if self.media_type == json.MEDIA_TYPE:
             return Sent(self.json(query))
         refuse_unknown([(k, v) for k, v in self.query if k in query], query)
@@ -79,7 +78,9 @@ class Payload:
             _require_rows(envelope, self.max_rows)
             return Sent(envelope, text=True)
         limits = arrow.Limits(self.max_rows, self.max_bytes)
-        return Sent(envelope, True, arrow.decode(self.media_type, self.body, limits))
+        read = media_types.BY_NAME[self.media_type].read
+        assert read is not None
+        return Sent(envelope, True, read(self.body, limits))
 
     def only_query(self, names: Sequence[str]) -> None:
         """Refuse query parameters that would be ignored."""
@@ -150,10 +151,9 @@ async def _payload(request: Request) -> AsyncIterator[Payload]:
         async with admission.lane(len(body.content)).turn():
             deadline.begin(settings.request_seconds)
             media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-            media_type = arrow.ALIASES.get(media_type, media_type)
             query = tuple(request.query_params.multi_items())
             limits = settings.max_rows, settings.max_inflated_bytes
-            payload = Payload(body.content, media_type, query, *limits)
+            payload = Payload(body.content, media_types.canonical(media_type), query, *limits)
             try:
                 yield payload
             finally:
