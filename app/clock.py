@@ -30,6 +30,11 @@ def moment(micros: int) -> datetime:
     return _EPOCH + timedelta(microseconds=micros)
 
 
+def rfc3339(moment: datetime) -> str:
+    """A time as answers tell it, with Z for UTC."""
+    return moment.isoformat().replace("+00:00", "Z")
+
+
 def now() -> datetime:
     """The present, in UTC."""
     return datetime.now(UTC)

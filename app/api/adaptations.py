@@ -6,7 +6,7 @@ from uuid import uuid4
 from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
 
-from app.clock import now
+from app.clock import now, rfc3339
 from app.http.audit_trail import CallerDep
 from app.http.body import Body, only
 from app.http.dependencies import ModelName, Selector, StoreDep, answer, problems
@@ -54,7 +54,7 @@ def create_adaptation(
         "model": source.model,
         "version": source.number,
         "kind": source.kind,
-        "created_at": now().isoformat().replace("+00:00", "Z"),
+        "created_at": rfc3339(now()),
         **adapted.content,
         "warnings": [w.model_dump() for w in presenters.warnings(adapted.warnings)],
     }

@@ -30,6 +30,7 @@ from app.schemas import presenters
 from app.schemas.estimates import EstimateOut, EstimatePage, GroupOut, GroupsOut
 from app.schemas.requests import NAME, EstimateIn, KeptSegment, SegmentKey, Timestamp
 from app.schemas.validation import checked
+from app.stored.estimates import StoredEstimate
 from models_store.estimates import Filter
 from models_store.store import UnitOfWork
 
@@ -115,9 +116,9 @@ class _Maker:
 
         def work(unit: UnitOfWork) -> tuple[int, Response]:
             for shown in estimates:
-                moment = shown.observed_at or shown.created_at
-                body = presenters.body(shown)
-                unit.estimates.add(record.id, moment, shown.created_at, shown.segment, body)
+                kept = presenters.stored_estimate(shown)
+                body = kept.written()
+                unit.estimates.add(record.id, kept.moment, kept.created_at, kept.segment, body)
             return record.model_id, answer(content, 201, headers)
 
         return self.once.commit(work)
@@ -157,7 +158,8 @@ def list_estimates(
             seen(caller, model)
             unit.models.get(model)
         page = unit.estimates.list(which, before(cursor), limit)
-    items = [record.content for record in page.items]
+    kept = [StoredEstimate.read(record.content) for record in page.items]
+    items = [presenters.kept_estimate(estimate) for estimate in kept]
     return answer({"items": items, "next_cursor": encode_cursor(page.next)})
 
 
@@ -170,12 +172,12 @@ def get_estimate(id: Annotated[str, Path()], store: StoreDep, caller: CallerDep)
     """A kept estimate."""
     with store.read() as unit:
         record = unit.estimates.get(identity(id, "estimate"), caller.models)
-        return answer(record.content)
+    return answer(presenters.kept_estimate(StoredEstimate.read(record.content)))
 
 
 def _with_arrays(
     shown: EstimateOut, result: Estimate, names: tuple[str, ...], like: Any
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The answer with the arrays that were included, whether or not they are kept."""
     content = presenters.body(shown)
     arrays: dict[str, Floats | None] = {

@@ -1,6 +1,7 @@
 """Late truth: labels of a batch, or of the rows of a kept estimate."""
 
-from typing import Annotated, Any
+from collections.abc import Iterable, Sequence
+from typing import Annotated
 from uuid import uuid4
 
 import numpy as np
@@ -9,7 +10,7 @@ from starlette.responses import Response
 
 from app.access.callers import Caller
 from app.clock import now
-from app.core.arrays import Codes
+from app.core.arrays import Codes, Floats
 from app.core.errors import InvalidInput
 from app.estimation import PosteriorBatch, estimate
 from app.estimation.evaluation import Evaluation, compare, evaluate
@@ -33,13 +34,16 @@ from app.schemas.base import WarningOut
 from app.schemas.estimates import IntervalOut
 from app.schemas.evaluations import EvaluationOut, EvaluationPage
 from app.schemas.requests import NAME, EvaluationIn
+from app.stored.document import StoredWarning
+from app.stored.estimates import StoredEstimate, StoredInterval
+from app.stored.evaluations import StoredEvaluation
 from models_store.errors import NotFound
 from models_store.evaluations import EvaluationFilter
 from models_store.records import EstimateRecord, VersionRecord
 from models_store.store import UnitOfWork
 
 router = APIRouter(tags=["evaluations"])
-Finding = tuple[Evaluation, str, IntervalOut | None, list[WarningOut]]
+Finding = tuple[Evaluation, str, StoredInterval | None, Sequence[StoredWarning]]
 """The evaluation; of the estimate the method, the interval and its warnings."""
 
 
@@ -66,10 +70,10 @@ def create_evaluation(submit: SubmitOnce) -> Response:
     shown = _shown(record, estimate_id, finding)
 
     def work(unit: UnitOfWork) -> tuple[int, Response]:
-        content = shown.model_dump(mode="json")
+        content = presenters.stored_evaluation(shown).written()
         unit.evaluations.add(record.id, estimate_id, shown.created_at, content)
         location = {"Location": f"/v1/evaluations/{shown.id}"}
-        return record.model_id, answer(content, 201, location)
+        return record.model_id, answer(shown, 201, location)
 
     return submit.once.commit(work)
 
@@ -96,7 +100,8 @@ def list_evaluations(
             seen(caller, model)
             unit.models.get(model)
         page = unit.evaluations.list(which, before(cursor), limit)
-    items = [record.content for record in page.items]
+    kept = [StoredEvaluation.read(record.content) for record in page.items]
+    items = [presenters.kept_evaluation(evaluation) for evaluation in kept]
     return answer({"items": items, "next_cursor": encode_cursor(page.next)})
 
 
@@ -109,7 +114,7 @@ def get_evaluation(id: Annotated[str, Path()], store: StoreDep, caller: CallerDe
     """A kept evaluation."""
     with store.read() as unit:
         record = unit.evaluations.get(identity(id, "evaluation"), caller.models)
-        return answer(record.content)
+    return answer(presenters.kept_evaluation(StoredEvaluation.read(record.content)))
 
 
 def _kept_estimate(submission: Submission[EvaluationIn], caller: Caller) -> EstimateRecord | None:
@@ -130,21 +135,22 @@ def _of_kept(
         raise InvalidInput.at("/estimate", "names a kept batch; send labels alone, without rows")
     settled = ("columns", "method", "options", "interval")
     parse.leave_out(given, settled, "is of a batch; estimate names one that was estimated")
-    content = kept.content
-    if len(labels) != content["size"]:
-        message = f"has {len(labels)} labels for the {content['size']} rows of the estimate"
+    stored = StoredEstimate.read(kept.content)
+    if len(labels) != stored.size:
+        message = f"has {len(labels)} labels for the {stored.size} rows of the estimate"
         raise InvalidInput.at("/labels", message)
-
-    def column(name: str) -> Any:
-        values = [row[name] for row in content["prevalence"]]
-        return None if None in values else np.array(values)
-
-    lower, upper = column("lower"), column("upper")
+    rows = stored.prevalence
+    lower, upper = _vector(row.lower for row in rows), _vector(row.upper for row in rows)
     interval = None if lower is None or upper is None else (lower, upper)
-    found = compare(column("estimate"), column("counted"), interval, labels)
-    told = content.get("interval")
-    shown = None if told is None else IntervalOut(**told)
-    return found, content["method"], shown, [WarningOut(**w) for w in content["warnings"]]
+    shares = np.array([row.estimate for row in rows])
+    found = compare(shares, _vector(row.counted for row in rows), interval, labels)
+    return found, stored.method, stored.interval, stored.warnings
+
+
+def _vector(values: Iterable[float | None]) -> Floats | None:
+    """None where a class has no value."""
+    known = list(values)
+    return None if None in known else np.array(known)
 
 
 def _of_batch(submission: Submission[EvaluationIn], labels: Codes) -> Finding:
@@ -155,7 +161,7 @@ def _of_batch(submission: Submission[EvaluationIn], labels: Codes) -> Finding:
     request = submission.request(batch, posteriors=isinstance(batch, PosteriorBatch))
     result = estimate(submission.source, batch, request, submission.rows)
     interval = presenters.interval(result.interval)
-    warnings = presenters.warnings(result.warnings)
+    warnings = [StoredWarning(code=w.code, message=w.message) for w in result.warnings]
     return evaluate(batch, result, labels), result.method, interval, warnings
 
 
@@ -176,8 +182,8 @@ def _shown(record: VersionRecord, estimate_id: str | None, finding: Finding) -> 
         counted=presenters.shares_error(found.counted),
         estimate=estimated,
         covered=None if found.covered is None else dict(zip(names, found.covered, strict=True)),
-        interval=interval,
+        interval=None if interval is None else IntervalOut(**vars(interval)),
         before=presenters.quality(names, found.before),
         after=presenters.quality(names, found.after),
-        warnings=warnings,
+        warnings=[WarningOut(code=w.code, message=w.message) for w in warnings],
     )

@@ -56,6 +56,6 @@ def _kept(unit: UnitOfWork, context: Context, group: Group, outcome: Outcome) ->
     names = dict(zip(asked.group_by, group, strict=False))
     segment, id, at = {**asked.segment, **names}, uuid4().hex, now()
     shown = presenters.estimate(version, result, id, asked.observed_at, segment, at)
-    moment = shown.observed_at or at
-    unit.estimates.add(version.id, moment, at, segment, presenters.body(shown))
+    kept = presenters.stored_estimate(shown)
+    unit.estimates.add(version.id, kept.moment, at, segment, kept.written())
     return {"group": names, "estimate": id, "size": result.size}

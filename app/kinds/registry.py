@@ -2,6 +2,7 @@
 
 from typing import Any, Literal
 
+from app.clock import rfc3339
 from app.kinds import Kind
 from app.kinds.mixtures import RegressionMixtures
 from app.kinds.trees import VersatileTrees
@@ -26,7 +27,7 @@ def version(record: SourceRecord) -> dict[str, Any]:
         "kind": record.kind,
         "version": record.number,
         "digest": record.digest,
-        "created_at": record.created_at.isoformat().replace("+00:00", "Z"),
+        "created_at": rfc3339(record.created_at),
         **KINDS[record.kind].version(record),
         "metadata": record.metadata,
     }

@@ -169,7 +169,8 @@ class Closer:
         start = moment(window.start)
         shown = presenters.estimate(said.record, said.result, id, start, segment, at)
         shown.monitor = found.monitor.name
-        unit.estimates.add(said.record.id, start, at, segment, presenters.body(shown))
+        kept = presenters.stored_estimate(shown).written()
+        unit.estimates.add(said.record.id, start, at, segment, kept)
         if spec.alert is not None:
             alerting.decide(unit, found, spec.alert, stream, said, id)
         tested = None if test is None else (test.p_value, test.level, test.detected)

@@ -1,7 +1,6 @@
 """An estimate: what one batch said, and how far to believe it."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
@@ -13,6 +12,8 @@ from app.http.dependencies import StoreDep
 from app.http.paging import identity
 from app.page import charts, reliability, words
 from app.page.render import page
+from app.stored.estimates import StoredEstimate
+from app.stored.evaluations import StoredEvaluation
 from models_store.evaluations import EvaluationFilter
 from models_store.records import VersionRecord
 from models_store.store import UnitOfWork
@@ -32,8 +33,8 @@ def estimate_page(
     """A kept estimate."""
     with store.read() as unit:
         kept = unit.estimates.get(identity(id, "estimate"), caller.models)
-        content = kept.content
-        shown = _class(content, class_name)
+        estimate = StoredEstimate.read(kept.content)
+        shown = _class(estimate, class_name)
         record = unit.versions.get(kept.model, str(kept.version))
         curves = _curves(unit, record, shown)
         which = EvaluationFilter(estimate=kept.id, models=caller.models)
@@ -41,26 +42,25 @@ def estimate_page(
     return page(
         request,
         "estimate.html",
-        estimate=content,
-        told=words.state(content),
-        sentence=words.sentence(content),
-        bars=charts.bars(content["prevalence"]),
-        trace=charts.trace(content),
-        histogram=charts.histogram(content, shown),
+        estimate=estimate,
+        told=words.state(estimate),
+        sentence=words.sentence(estimate),
+        bars=charts.bars(estimate.prevalence),
+        trace=charts.trace(estimate),
+        histogram=charts.histogram(estimate, shown),
         calibration=record.source.calibration.method,
         curves=curves,
         shown=shown,
-        evaluations=[found.content for found in evaluations],
+        evaluations=[StoredEvaluation.read(found.content) for found in evaluations],
     )
 
 
-def _class(content: Mapping[str, Any], asked: str | None) -> str:
+def _class(estimate: StoredEstimate, asked: str | None) -> str:
     """The class whose scores are shown: the one asked for, else the one that moved most."""
-    if asked is not None and asked not in [row["class"] for row in content["prevalence"]]:
+    if asked is not None and asked not in [row.class_ for row in estimate.prevalence]:
         raise InvalidInput.at("/query/class", "is not a class of this estimate")
-    name: str = words.moved(content["prevalence"])[0]["class"]
-    return asked or name
+    return asked or words.moved(estimate.prevalence)[0].class_
 
 
-def _curves(unit: UnitOfWork, record: VersionRecord, shown: str) -> dict[str, Any] | None:
+def _curves(unit: UnitOfWork, record: VersionRecord, shown: str) -> dict[str, object] | None:
     return reliability.curves(unit, record, record.source.classes.index(shown))

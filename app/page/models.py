@@ -1,7 +1,6 @@
 """A model: its versions, and its class mix over time."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -15,8 +14,9 @@ from app.page.render import page
 from app.page.selection import RANGES, Choice, ChoiceDep
 from app.page.series import of_estimates, segments_of
 from app.schemas import presenters
+from app.stored.estimates import StoredEstimate
 from models_store.estimates import Filter
-from models_store.records import ModelRecord
+from models_store.records import EstimateRecord, ModelRecord, Page
 
 POINTS = 500
 CELLS = 20_000
@@ -37,9 +37,8 @@ def model_page(
         model = presenters.model(record, unit.aliases.of(name))
         numbers = unit.versions.numbers(name, None, VERSIONS)
         limit = max(20, min(POINTS, CELLS // max(len(record.classes), 1)))
-        recent = [r.content for r in unit.estimates.list(Filter(model=name), None, RECENT).items]
+        recent = _read(unit.estimates.list(Filter(model=name), None, RECENT))
         found = unit.estimates.list(_filter(name, choice), before(cursor), limit)
-    contents = [kept.content for kept in found.items]
     last = recent[0] if recent else None
     shown = choice.among(record.classes, _first(record, last))
     return page(
@@ -51,7 +50,7 @@ def model_page(
         ranges=RANGES,
         segments=sorted({*segments_of(recent), *filter(None, [choice.segment])}),
         shown=shown,
-        series=of_estimates(contents[::-1], shown),
+        series=of_estimates(_read(found)[::-1], shown),
         any_kept=bool(recent),
         told=words.state(last),
         last=last,
@@ -62,14 +61,18 @@ def model_page(
     )
 
 
+def _read(page: Page[EstimateRecord]) -> list[StoredEstimate]:
+    return [StoredEstimate.read(record.content) for record in page.items]
+
+
 def _filter(name: str, choice: Choice) -> Filter:
     since, until = choice.span()
     key, _, value = choice.segment.partition("=")
     return Filter(model=name, since=since, until=until, segment={key: value} if key else {})
 
 
-def _first(record: ModelRecord, last: Mapping[str, Any] | None) -> Sequence[str]:
+def _first(record: ModelRecord, last: StoredEstimate | None) -> Sequence[str]:
     """The class that moved most, where there is an estimate."""
     if last is None:
         return record.classes[:1]
-    return [words.moved(last["prevalence"])[0]["class"]]
+    return [words.moved(last.prevalence)[0].class_]

@@ -1,9 +1,8 @@
 """The first page: every model, what it sees now, and whether that is news."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -19,6 +18,7 @@ from app.page.watching import watches
 from app.schemas import presenters
 from app.schemas.models import ModelOut
 from app.schemas.requests import NAME
+from app.stored.estimates import StoredEstimate, StoredShare
 from models_store.estimates import Filter
 from models_store.store import UnitOfWork
 
@@ -35,14 +35,14 @@ router = APIRouter(include_in_schema=False)
 
 @dataclass(frozen=True)
 class Line:
-    """A model on the overview; ``content``: its last estimate, ``alarm``: its last shift."""
+    """A model on the overview; ``last``: its last estimate, ``alarm``: its last shift."""
 
     model: ModelOut
     told: words.Told
-    content: Mapping[str, Any] | None
-    movers: Sequence[Mapping[str, Any]]
+    last: StoredEstimate | None
+    movers: Sequence[StoredShare]
     trend: Sparkline | None
-    alarm: Mapping[str, Any] | None
+    alarm: StoredEstimate | None
     looked_at: int
 
 
@@ -73,27 +73,26 @@ def overview(
 def _line(unit: UnitOfWork, model: ModelOut) -> Line:
     limit = max(2, min(LOOKED_AT, CELLS // max(len(model.classes), 1)))
     kept = unit.estimates.list(Filter(model=model.name), None, limit).items
-    contents = [record.content for record in kept]
-    last = contents[0] if contents else None
-    movers = words.moved(last["prevalence"])[:SHOWN] if last is not None else []
+    estimates = [StoredEstimate.read(record.content) for record in kept]
+    last = estimates[0] if estimates else None
+    movers = words.moved(last.prevalence)[:SHOWN] if last is not None else []
     return Line(
         model=model,
         told=words.state(last),
-        content=last,
+        last=last,
         movers=movers,
-        trend=_trend(contents[::-1], movers[0]) if movers else None,
-        alarm=next((c for c in contents if c["shift"] and c["shift"]["detected"]), None),
-        looked_at=len(contents),
+        trend=_trend(estimates[::-1], movers[0]) if movers else None,
+        alarm=next((e for e in estimates if e.shift and e.shift.detected), None),
+        looked_at=len(estimates),
     )
 
 
-def _trend(contents: Sequence[Mapping[str, Any]], mover: Mapping[str, Any]) -> Sparkline | None:
+def _trend(estimates: Sequence[StoredEstimate], mover: StoredShare) -> Sparkline | None:
     """Of the class that moved most, oldest estimate first."""
-    name = mover["class"]
-    rows = [next(r for r in c["prevalence"] if r["class"] == name) for c in contents]
-    shares = [row["estimate"] for row in rows]
+    rows = [estimate.share(mover.class_) for estimate in estimates]
+    shares = [row.estimate for row in rows]
     ends = [
-        (share, share) if row["lower"] is None else (row["lower"], row["upper"])
+        (share, share) if row.lower is None or row.upper is None else (row.lower, row.upper)
         for row, share in zip(rows, shares, strict=True)
     ]
-    return sparkline(shares, ends, mover["source"])
+    return sparkline(shares, ends, mover.source)

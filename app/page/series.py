@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 
+from app.clock import rfc3339
 from app.core.arrays import Floats
+from app.stored.estimates import StoredEstimate
 from models_store.series import Columns
 
 ROWS = 200
@@ -45,12 +46,12 @@ class Series:
     def __len__(self) -> int:
         return len(self.time)
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, object]]:
         """The newest points for a table, newest first."""
         newest = range(len(self) - 1, max(len(self) - ROWS, 0) - 1, -1)
         return [self._row(i) for i in newest]
 
-    def _row(self, i: int) -> dict[str, Any]:
+    def _row(self, i: int) -> dict[str, object]:
         parts = ("estimate", "lower", "upper", "source")
         return {
             "time": self.time[i],
@@ -61,22 +62,22 @@ class Series:
             "shares": [{part: getattr(line, part)[i] for part in parts} for line in self.lines],
         }
 
-    def content(self) -> dict[str, Any]:
+    def content(self) -> dict[str, object]:
         """For the chart."""
         return asdict(self)
 
 
-def of_estimates(contents: Sequence[Mapping[str, Any]], shown: Sequence[str]) -> Series:
+def of_estimates(estimates: Sequence[StoredEstimate], shown: Sequence[str]) -> Series:
     """Of kept estimates of one model, oldest first."""
-    shifts = [content["shift"] or {} for content in contents]
+    shifts = [estimate.shift for estimate in estimates]
     return Series(
-        time=[content["observed_at"] or content["created_at"] for content in contents],
-        size=[content["size"] for content in contents],
-        p_value=[shift.get("p_value") for shift in shifts],
-        level=[shift.get("significance") for shift in shifts],
-        detected=[shift.get("detected") for shift in shifts],
-        lines=[_line(contents, name) for name in shown],
-        id=[content["id"] for content in contents],
+        time=[rfc3339(estimate.moment) for estimate in estimates],
+        size=[estimate.size for estimate in estimates],
+        p_value=[None if shift is None else shift.p_value for shift in shifts],
+        level=[None if shift is None else shift.significance for shift in shifts],
+        detected=[None if shift is None else shift.detected for shift in shifts],
+        lines=[_line(estimates, name) for name in shown],
+        id=[estimate.id for estimate in estimates],
     )
 
 
@@ -101,15 +102,20 @@ def of_windows(
     )
 
 
-def segments_of(contents: Sequence[Mapping[str, Any]]) -> list[str]:
+def segments_of(estimates: Sequence[StoredEstimate]) -> list[str]:
     """The segments that occur, as ``key=value``."""
-    return sorted({f"{key}={value}" for c in contents for key, value in c["segment"].items()})
+    return sorted({f"{key}={value}" for e in estimates for key, value in e.segment.items()})
 
 
-def _line(contents: Sequence[Mapping[str, Any]], name: str) -> Line:
-    rows = [next(row for row in c["prevalence"] if row["class"] == name) for c in contents]
-    parts = ("estimate", "lower", "upper", "source")
-    return Line(name, *([row[part] for row in rows] for part in parts))
+def _line(estimates: Sequence[StoredEstimate], name: str) -> Line:
+    rows = [estimate.share(name) for estimate in estimates]
+    return Line(
+        name=name,
+        estimate=[row.estimate for row in rows],
+        lower=[row.lower for row in rows],
+        upper=[row.upper for row in rows],
+        source=[row.source for row in rows],
+    )
 
 
 def _part(shares: Floats, name: str) -> Line:

@@ -22,13 +22,22 @@ STREAMS = 200
 
 
 @dataclass(frozen=True)
+class Mover:
+    """A class of a window; named as a kept estimate's are."""
+
+    class_: str
+    estimate: float
+    source: float
+
+
+@dataclass(frozen=True)
 class Watch:
     """A monitor on the overview; its mix is that of one segment, the last that alarmed."""
 
     record: MonitorRecord
     told: words.Told
     segment: str
-    movers: Sequence[Mapping[str, Any]]
+    movers: Sequence[Mover]
     trend: Sparkline | None
     windows: int
     alert: Mapping[str, Any] | None
@@ -65,23 +74,23 @@ def _watch(unit: UnitOfWork, record: MonitorRecord) -> Watch:
         told=state_of(alerts, columns is not None and len(columns.start) > 0),
         segment=segment,
         movers=movers,
-        trend=_trend(record, columns, movers[0]["class"]) if columns and movers else None,
+        trend=_trend(record, columns, movers[0].class_) if columns and movers else None,
         windows=0 if columns is None else len(columns.start),
         alert=alerts[0] if alerts else None,
     )
 
 
-def _movers(record: MonitorRecord, columns: Columns) -> list[Mapping[str, Any]]:
+def _movers(record: MonitorRecord, columns: Columns) -> Sequence[Mover]:
     """Of the last window that said something, the classes that moved most."""
     said = np.flatnonzero(~np.isnan(columns.shares[:, 0, 0]))
     if not len(said):
         return []
     last = columns.shares[said[-1]]
     rows = [
-        {"class": name, "estimate": float(share[0]), "source": float(share[3])}
+        Mover(name, float(share[0]), float(share[3]))
         for name, share in zip(record.classes, last, strict=True)
     ]
-    return list(words.moved(rows)[:SHOWN])
+    return words.moved(rows)[:SHOWN]
 
 
 def _trend(record: MonitorRecord, columns: Columns, name: str) -> Sparkline | None:

@@ -1,108 +1,61 @@
-"""Estimates as answers, kept or not."""
+"""Estimates as answers, kept or not.
+
+Their parts are what is kept of them; a part that comes to answer something else stops to inherit.
+"""
 
 from datetime import datetime
-from typing import Annotated, Literal
-
-from pydantic import Field
 
 from app.schemas.base import Out, WarningOut
 from app.schemas.requests import Matrix, Rows
+from app.stored.estimates import (
+    StoredAdjustment,
+    StoredDiagnostics,
+    StoredFit,
+    StoredHistogram,
+    StoredInterval,
+    StoredShare,
+    StoredShift,
+    StoredUnknownShare,
+)
 
 
-class PrevalenceOut(Out):
+class PrevalenceOut(StoredShare):
     """One class. ``weight`` = estimate / source, ``log_offset`` its logarithm."""
 
-    class_: Annotated[str, Field(alias="class")]
-    source: float
-    counted: float | None
-    estimate: float
-    lower: float | None
-    upper: float | None
-    weight: float | None
-    log_offset: float | None
 
-
-class IntervalOut(Out):
+class IntervalOut(StoredInterval):
     """How ``lower`` and ``upper`` were found; seed and replicates of a bootstrap."""
 
-    level: float
-    method: Literal["likelihood", "wald", "profile", "bootstrap", "exact-binomial", "credible"]
-    of: Literal["population", "batch"]
-    seed: int | None
-    replicates: int | None
 
-
-class AdjustmentOut(Out):
+class AdjustmentOut(StoredAdjustment):
     """adjusted ∝ exp(scale · ln max(g_k, floor) + offsets_k), on raw posteriors g.
 
     ``scale`` by class where the classes do not share one.
     """
 
-    scale: float | dict[str, float]
-    offsets: dict[str, float | None]
-    floor: float
 
-
-class ShiftOut(Out):
+class ShiftOut(StoredShift):
     """The likelihood-ratio test."""
 
-    statistic: float
-    scale: float
-    degrees_of_freedom: int
-    p_value: float
-    raw_p_value: float
-    reference: Literal["chi-square", "scaled-chi-square", "bootstrap"]
-    significance: float
-    minimum_effect: float
-    effect_size: float
-    detected: bool
-    raw_false_alarm_rate: float | None
-    mean_gap: dict[str, float] | None
-    seed: int | None
-    replicates: int | None
 
-
-class DiagnosticsOut(Out):
+class DiagnosticsOut(StoredDiagnostics):
     """How far the numbers can be trusted; ``radius``: of matching, a loose bound on the error."""
 
-    status: str
-    iterations: int | None = None
-    optimality_gap: float | None = None
-    gain: float | None = None
-    raw: dict[str, float] | None = None
-    inadmissible: bool | None = None
-    radius: float | None = None
 
-
-class UnknownShareOut(Out):
+class UnknownShareOut(StoredUnknownShare):
     """The share of the population that is none of the classes."""
 
-    estimate: float
-    lower: float | None
-    upper: float | None
 
-
-class FitOut(Out):
+class FitOut(StoredFit):
     """Whether prior shift explains the batch; a small p-value: something else has changed too.
 
     ``residual``: of ``features`` the distance of the means, of ``posteriors`` the total variation
     between the binned ones. Drawn with ``seed``.
     """
 
-    statistic: float
-    p_value: float
-    reference: Literal["features", "posteriors"]
-    residual: float
-    seed: int
-    replicates: int
 
-
-class HistogramOut(Out):
+class HistogramOut(StoredHistogram):
     """Rows by class and score, before and after adjusting, in bins of equal width from 0 to 1."""
-
-    bins: int
-    before: dict[str, list[float]]
-    after: dict[str, list[float]]
 
 
 class EstimateOut(Out):

@@ -4,41 +4,22 @@ from datetime import datetime
 
 from app.schemas.base import Out, WarningOut
 from app.schemas.estimates import IntervalOut
+from app.stored.evaluations import StoredBrier, StoredQuality, StoredSharesError
 
 
-class SharesErrorOut(Out):
+class SharesErrorOut(StoredSharesError):
     """Estimated shares against the true ones."""
 
-    absolute_error: float
-    normalised_absolute_error: float
-    relative_absolute_error: float
-    squared_error_sum: float
-    kullback_leibler: float
-    hellinger: float
-    total_variation: float
 
-
-class BrierOut(Out):
+class BrierOut(StoredBrier):
     """brier = calibration_error + refinement_error + remainder."""
 
-    brier: float
-    calibration_error: float
-    refinement_error: float
-    remainder: float
 
-
-class QualityOut(Out):
+class QualityOut(StoredQuality):
     """Posteriors and their decisions against the labels; log_loss null where infinite."""
 
     equal_length_bins: BrierOut
     equal_count_bins: BrierOut
-    log_loss: float | None
-    accuracy: float
-    macro_f1: float
-    precision: dict[str, float]
-    recall: dict[str, float]
-    f1: dict[str, float]
-    confusion_matrix: list[list[float]]
 
 
 class EvaluationOut(Out):

@@ -35,6 +35,8 @@ from app.estimation import (
 from app.estimation.evaluation import PosteriorQuality, SharesError
 from app.estimation.histogram import BINS, Histogram
 from app.schemas import base, batches, estimates, evaluations, models
+from app.stored.estimates import StoredEstimate
+from app.stored.evaluations import StoredEvaluation
 from models_store.records import AliasRecord, ModelRecord, VersionRecord
 
 MOST_TRACE = 2_000
@@ -504,10 +506,33 @@ def _short(trace: Floats | None) -> list[list[float]] | None:
     return None if trace is None or trace.size > MOST_TRACE else trace.tolist()
 
 
-def body(value: base.Out) -> dict[str, Any]:
+def body(value: base.Out) -> dict[str, object]:
     """JSON-ready content, without the parts that were not asked for."""
     content = value.model_dump(mode="json", by_alias=True)
     for optional in ("posteriors", "trace", "weighted_precision", "histogram", "monitor"):
         if content.get(optional, 0) is None:
             del content[optional]
+    return content
+
+
+def stored_estimate(shown: estimates.EstimateOut) -> StoredEstimate:
+    """What is kept of an answer."""
+    return StoredEstimate.model_validate(shown)
+
+
+def kept_estimate(kept: StoredEstimate) -> dict[str, object]:
+    """A kept estimate, as it was answered when it was made."""
+    return body(estimates.EstimateOut.model_validate(kept, from_attributes=True))
+
+
+def stored_evaluation(shown: evaluations.EvaluationOut) -> StoredEvaluation:
+    """What is kept of an answer."""
+    return StoredEvaluation.model_validate(shown)
+
+
+def kept_evaluation(kept: StoredEvaluation) -> dict[str, object]:
+    """A kept evaluation, as it was answered when it was made."""
+    content = body(evaluations.EvaluationOut.model_validate(kept, from_attributes=True))
+    if "interval" not in kept.model_fields_set:  # as early releases answered
+        del content["interval"]
     return content

@@ -42,9 +42,9 @@ def missing(before: Any, after: Any, place: str = "") -> list[str]:
     return [] if equal else [f"{place}: {before!r} became {after!r}"]
 
 
-@pytest.mark.parametrize("release", RELEASES)
-def test_what_a_release_wrote_reads_the_same(release: str, tmp_path: Path) -> None:
-    path = tmp_path / "history.db"
+def restored(release: str, folder: Path) -> str:
+    """The URL of the database that a release wrote, upgraded."""
+    path = folder / "history.db"
     with sqlite3.connect(path) as connection:
         connection.executescript(
             gzip.decompress((KEPT / f"{release}.sql.gz").read_bytes()).decode()
@@ -54,6 +54,12 @@ def test_what_a_release_wrote_reads_the_same(release: str, tmp_path: Path) -> No
     engine = connect(url)
     schema.migrate(engine)
     engine.dispose()
+    return url
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_what_a_release_wrote_reads_the_same(release: str, tmp_path: Path) -> None:
+    url = restored(release, tmp_path)
     answers = json.loads(gzip.decompress((KEPT / f"{release}.json.gz").read_bytes()))
     assert len(answers) > 100
     with served(create_app(settings(url, tmp_path))) as client:
@@ -61,3 +67,21 @@ def test_what_a_release_wrote_reads_the_same(release: str, tmp_path: Path) -> No
             answer = client.get(address)
             assert answer.status_code == 200, (address, answer.text)
             assert missing(before, content(answer)) == [], address
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_what_a_release_wrote_is_shown_and_built_upon(release: str, tmp_path: Path) -> None:
+    url = restored(release, tmp_path)
+    with served(create_app(settings(url, tmp_path))) as client:
+        for place in ("estimates", "models", "monitors"):
+            for item in client.get(f"/v1/{place}?limit=200").json()["items"]:
+                page = client.get(f"/{place}/{item.get('id') or item['name']}")
+                assert page.status_code == 200, page.text
+        overview = client.get("/").text
+        assert "Alert open" in overview or "Alert acknowledged" in overview
+        for estimate in client.get("/v1/estimates?model=cards&version=1").json()["items"]:
+            labels = ["fraud"] * estimate["size"]
+            address = "/v1/models/cards/versions/1/evaluations"
+            answer = client.post(address, json={"labels": labels, "estimate": estimate["id"]})
+            assert answer.status_code == 201, answer.text
+            assert answer.json()["warnings"] == estimate["warnings"]

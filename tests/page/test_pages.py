@@ -15,9 +15,11 @@ from app.main import create_app
 from app.page import assets, numbers, words
 from app.page.selection import Choice
 from app.settings import Settings
+from app.stored.estimates import StoredEstimate
 from tests.api.sources import COUNTED, register, scores, validation
 from tests.conftest import served
 from tests.monitoring import streams
+from tests.stored.examples import ESTIMATE
 
 HTML = {"Accept": "text/html"}
 HOSTILE = "<script>alert(1)</script>'\"&{{7*7}}</script><!--"
@@ -458,10 +460,7 @@ def test_chance(p: float, told: str) -> None:
 
 
 def test_the_sentence() -> None:
-    row = {"class": "fraud", "source": 0.01, "estimate": 0.023, "lower": 0.014, "upper": 0.034}
-    rest = {"class": "legit", "source": 0.99, "estimate": 0.977, "lower": 0.966, "upper": 0.986}
-    shift = {"p_value": 0.00018, "detected": True}
-    told = words.sentence({"prevalence": [rest, row], "shift": shift})
+    told = words.sentence(StoredEstimate.read(ESTIMATE))
     assert told == (
         "fraud rose from 1.0 % to 2.3 % (1.4–3.4 %); a difference like this appears by chance in "
         "2 of 10,000 batches."
