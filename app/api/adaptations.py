@@ -1,12 +1,12 @@
 """Models of the other kinds adapted to a target sample, and their predictions."""
 
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import uuid4
 
 from fastapi import APIRouter, Path, Request
 from starlette.responses import Response
 
-from app.clock import now, rfc3339
+from app.clock import now
 from app.http.audit_trail import CallerDep
 from app.http.body import Body, only
 from app.http.dependencies import ModelName, Selector, StoreDep, answer, problems
@@ -18,6 +18,7 @@ from app.kinds.registry import KINDS, shapes
 from app.openapi import takes
 from app.schemas import presenters
 from app.schemas.models import AdaptationOut, PredictionsOut
+from app.stored.adaptations import StoredAdaptation
 from models_store import arrays
 from models_store.adaptations import Arrays, SourceRecord
 from models_store.errors import OtherKind
@@ -49,21 +50,21 @@ def create_adaptation(
     with store.read() as unit:
         source = unit.sources.get(name, version)
     adapted = _kind(source).adapt(source, _loader(store, source), payload)
-    content: dict[str, Any] = {
-        "id": uuid4().hex,
-        "model": source.model,
-        "version": source.number,
-        "kind": source.kind,
-        "created_at": rfc3339(now()),
-        **adapted.content,
-        "warnings": [w.model_dump() for w in presenters.warnings(adapted.warnings)],
-    }
+    kept = StoredAdaptation(
+        id=uuid4().hex,
+        model=source.model,
+        version=source.number,
+        kind=source.kind,
+        created_at=now(),
+        result=adapted.content,
+        warnings=presenters.stored_warnings(adapted.warnings),
+    )
     encoded = {key: arrays.encode(array) for key, array in adapted.arrays.items()}
 
     def work(unit: UnitOfWork) -> tuple[int, Response]:
-        unit.adaptations.add(source.id, now(), content, encoded)
-        location = {"Location": f"/v1/adaptations/{content['id']}"}
-        return source.model_id, answer({**content, **adapted.included}, 201, location)
+        unit.adaptations.add(source.id, now(), kept.written(), encoded)
+        location = {"Location": f"/v1/adaptations/{kept.id}"}
+        return source.model_id, answer({**kept.flat(), **adapted.included}, 201, location)
 
     return once.commit(work)
 
@@ -77,7 +78,7 @@ def get_adaptation(id: Annotated[str, Path()], store: StoreDep, caller: CallerDe
     """A kept adaptation."""
     with store.read() as unit:
         record = unit.adaptations.get(identity(id, "adaptation"), caller.models)
-        return answer(record.content)
+    return answer(StoredAdaptation.read(record.content).flat())
 
 
 @router.post(

@@ -13,9 +13,11 @@ from app.http.paging import before, identity
 from app.intake import parse
 from app.monitoring import alerting
 from app.openapi import takes
+from app.schemas import presenters
 from app.schemas.monitors import AlertOut, AlertPage, AlertPatch
 from app.schemas.requests import MONITOR_NAME, Timestamp
 from app.schemas.validation import checked
+from app.stored.alerts import StoredAlert
 from models_store.alerts import AlertFilter
 from models_store.store import UnitOfWork
 
@@ -46,7 +48,8 @@ def list_alerts(
         id = None if monitor is None else unit.monitors.get(monitor, caller.models).id
         which = AlertFilter(id, state, first, last, caller.models)
         page = unit.alerts.list(which, before(cursor), limit)
-    items = [record.content for record in page.items]
+    kept = [StoredAlert.read(record.content) for record in page.items]
+    items = [presenters.kept_alert(alert) for alert in kept]
     return answer({"items": items, "next_cursor": encode_cursor(page.next)})
 
 
@@ -58,7 +61,8 @@ def list_alerts(
 def get_alert(id: AlertId, store: StoreDep, caller: CallerDep) -> Response:
     """An alert."""
     with store.read() as unit:
-        return answer(unit.alerts.get(identity(id, "alert"), caller.models).content)
+        content = unit.alerts.get(identity(id, "alert"), caller.models).content
+    return answer(presenters.kept_alert(StoredAlert.read(content)))
 
 
 @router.patch(
@@ -74,12 +78,12 @@ def change_alert(id: AlertId, payload: Body, once: OnceDep, caller: CallerDep) -
         found = unit.alerts.get(identity(id, "alert"), caller.models)
         # Whoever closes windows of the stream may be about to change it too.
         unit.windows.lock(found.stream_id)
-        content = unit.alerts.get(id, caller.models).content
-        if content["state"] != "closed":
+        alert = StoredAlert.read(unit.alerts.get(id, caller.models).content)
+        if alert.state != "closed":
             if given.state == "closed":
-                content = alerting.closed(unit, content, caller.name, given.note)
+                alert = alerting.closed(unit, alert, caller.name, given.note)
             else:
-                content = alerting.acknowledged(unit, content, caller.name, given.note)
-        return unit.models.get(found.model).id, answer(content)
+                alert = alerting.acknowledged(unit, alert, caller.name, given.note)
+        return unit.models.get(found.model).id, answer(presenters.kept_alert(alert))
 
     return once.write(work)

@@ -161,7 +161,7 @@ def _of_batch(submission: Submission[EvaluationIn], labels: Codes) -> Finding:
     request = submission.request(batch, posteriors=isinstance(batch, PosteriorBatch))
     result = estimate(submission.source, batch, request, submission.rows)
     interval = presenters.interval(result.interval)
-    warnings = [StoredWarning(code=w.code, message=w.message) for w in result.warnings]
+    warnings = presenters.stored_warnings(result.warnings)
     return evaluate(batch, result, labels), result.method, interval, warnings
 
 

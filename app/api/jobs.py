@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from threading import Event
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from uuid import uuid4
 
 import numpy as np
@@ -39,10 +39,11 @@ from app.intake import parse
 from app.jobs.outputs import claim
 from app.openapi import takes
 from app.operations.admission import Busy
-from app.schemas.jobs import JobIn, JobOut, JobPage
+from app.schemas.jobs import JobIn, JobOut, JobPage, ProgressOut
 from app.schemas.requests import NAME
 from app.services import services_of
 from app.settings import Settings
+from app.stored.jobs import StoredJobRequest, StoredJobResult
 from models_store.errors import OtherKind, StillInUse
 from models_store.jobs import JOB, JobFilter, JobRecord
 from models_store.store import Store, UnitOfWork
@@ -84,7 +85,7 @@ def create_job(
         if output is not None:
             claim(unit, output, caller)
         model, id, at = unit.models.get(given.model), uuid4().hex, now()
-        unit.jobs.add(id, model.id, given.kind, asked, at)
+        unit.jobs.add(id, model.id, given.kind, asked.written(), at)
         services_of(request).jobs.queue(unit, id, at)
         shown = _shown(unit.jobs.get(id))
         return model.id, answer(shown, 202, {"Location": f"/v1/jobs/{id}"})
@@ -203,7 +204,7 @@ async def _events(
 
 def _checked(
     given: JobIn, store: Store, settings: Settings, caller: Caller
-) -> tuple[dict[str, Any], Output | None]:
+) -> tuple[StoredJobRequest, Output | None]:
     """What is kept of a request that could be carried out as things stand, and where it writes."""
     with store.read() as unit:
         model = unit.models.get(given.model)
@@ -223,7 +224,7 @@ def _checked(
         output.require_apart(*roots.find(given.dataset.path, "/dataset/path"))
     request = given.model_dump(mode="json", exclude_unset=True)
     restricted = None if caller.roots is None else sorted(caller.roots)
-    return {"request": request, "version": number, "roots": restricted}, output
+    return StoredJobRequest(request=request, version=number, roots=restricted), output
 
 
 def _roots(given: JobIn, settings: Settings, caller: Caller) -> Roots:
@@ -251,7 +252,9 @@ def _version(given: JobIn, store: Store) -> int:
 
 
 def _shown(job: JobRecord) -> JobOut:
-    result = {"version": job.asked["version"], **(job.result or {})}
+    asked = StoredJobRequest.read(job.asked)
+    result = StoredJobResult.read(job.result or {})
+    version = asked.version if result.version is None else result.version
     return JobOut(
         id=job.id,
         kind=job.kind,
@@ -260,7 +263,7 @@ def _shown(job: JobRecord) -> JobOut:
         created_at=job.created_at,
         started_at=job.started_at,
         finished_at=job.finished_at,
-        asked=job.asked["request"],
-        progress=job.progress,
-        **result,
+        asked=asked.request,
+        progress=None if job.progress is None else ProgressOut.read(job.progress),
+        **{**dict(result), "version": version},
     )

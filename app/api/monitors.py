@@ -1,7 +1,7 @@
 """Monitors as resources: made, listed, changed, deleted."""
 
 import re
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import uuid4
 
 from fastapi import APIRouter, Depends, Path, Query
@@ -34,6 +34,7 @@ from app.monitoring.window_tests import advice
 from app.openapi import takes
 from app.schemas import presenters
 from app.schemas.monitors import (
+    AlertSpecIn,
     AlertSpecOut,
     MonitorIn,
     MonitorOut,
@@ -42,6 +43,7 @@ from app.schemas.monitors import (
     WindowOut,
 )
 from app.schemas.requests import MONITOR_NAME, NAME
+from app.stored.monitors import StoredBudget, StoredMonitor, StoredWindow
 from models_store.errors import NotFound, OtherKind
 from models_store.monitors import MonitorRecord
 from models_store.store import Store, UnitOfWork
@@ -73,13 +75,13 @@ def create_monitor(payload: Body, store: StoreDep, once: OnceDep, caller: Caller
     given = parse.envelope(MonitorIn, payload.json())
     seen(caller, given.model)
     once.require_new()
-    content = _content(given)
-    source = _source(store, given.model, content["version"])
+    kept = _kept(given)
+    source = _source(store, given.model, kept.version)
     _require_method(source, given.method)
 
     def work(unit: UnitOfWork) -> tuple[int, Response]:
         model = unit.models.get(given.model)
-        made = (uuid4().hex, given.name, model.id, content, now())
+        made = (uuid4().hex, given.name, model.id, kept.written(), now())
         record = unit.monitors.add(*made, caller.models)
         shown = described(unit, record, source)
         return model.id, answer(shown, 201, {"Location": f"/v1/monitors/{record.shown}"})
@@ -124,7 +126,7 @@ def get_monitor(monitor: MonitorName, store: StoreDep, caller: CallerDep) -> Res
     with store.read() as unit:
         record = unit.monitors.get(monitor, caller.models)
     try:
-        source = _source(store, record.model, record.content["version"])
+        source = _source(store, record.model, StoredMonitor.read(record.content).version)
     except NotFound:
         source = None
     with store.read() as unit:
@@ -145,12 +147,12 @@ def change_monitor(
 
     def work(unit: UnitOfWork) -> tuple[int, Response]:
         record = unit.monitors.get(monitor, caller.models)
-        content = dict(record.content)
+        kept = StoredMonitor.read(record.content)
         if "alert" in sent:
-            content["alert"] = None if given.alert is None else given.alert.model_dump()
+            kept = kept.model_copy(update={"alert": _budget(given.alert)})
         if given.description is not None:
-            content["description"] = given.description
-        record = unit.monitors.change(record, content, now())
+            kept = kept.model_copy(update={"description": given.description})
+        record = unit.monitors.change(record, kept.written(), now())
         return record.model_id, answer(described(unit, record, None))
 
     return once.write(work)
@@ -171,7 +173,7 @@ def delete_monitor(
         trail.note(unit)
 
 
-def _content(given: MonitorIn) -> dict[str, Any]:
+def _kept(given: MonitorIn) -> StoredMonitor:
     """What is kept of a monitor, with every default filled in."""
     selector = "latest" if given.version is None else str(given.version)
     if given.alias is not None:
@@ -180,16 +182,20 @@ def _content(given: MonitorIn) -> dict[str, Any]:
     if given.window.duration is not None:
         window["grace"] = given.window.grace or "PT0S"
         window["minimum_rows"] = given.window.minimum_rows or 1
-    return {
-        "version": selector,
-        "method": given.method,
-        "window": window,
-        "segment_by": given.segment_by,
-        "alert": None if given.alert is None else given.alert.model_dump(),
-        "interval_level": given.interval_level,
-        "keep_rows": given.keep_rows,
-        "description": given.description,
-    }
+    return StoredMonitor(
+        version=selector,
+        method=given.method,
+        window=StoredWindow(**window),
+        segment_by=given.segment_by,
+        alert=_budget(given.alert),
+        interval_level=given.interval_level,
+        keep_rows=given.keep_rows,
+        description=given.description,
+    )
+
+
+def _budget(given: AlertSpecIn | None) -> StoredBudget | None:
+    return None if given is None else StoredBudget(**given.model_dump())
 
 
 def _source(store: Store, model: str, selector: str) -> SourceModel:
@@ -214,19 +220,19 @@ def _require_method(source: SourceModel, method: str) -> None:
 
 def described(unit: UnitOfWork, record: MonitorRecord, source: SourceModel | None) -> MonitorOut:
     """A monitor; with the ``source`` of its version, what to say of its budget too."""
-    content, segments = record.content, unit.windows.count(record.id)
-    alert, notes = _alert(unit, record, segments, source)
+    kept, segments = StoredMonitor.read(record.content), unit.windows.count(record.id)
+    alert, notes = _alert(unit, record, kept, segments, source)
     return MonitorOut(
         name=record.shown,
         model=record.model,
-        version=content["version"],
-        method=content["method"],
-        window=WindowOut(**content["window"]),
-        segment_by=content["segment_by"],
+        version=kept.version,
+        method=kept.method,
+        window=WindowOut.model_validate(kept.window),
+        segment_by=kept.segment_by,
         alert=alert,
-        interval_level=content["interval_level"],
-        keep_rows=content["keep_rows"],
-        description=content["description"],
+        interval_level=kept.interval_level,
+        keep_rows=kept.keep_rows,
+        description=kept.description,
         takes=None if record.takes is None else record.takes.partition(":")[0],
         segments=segments,
         created_at=record.created_at,
@@ -236,11 +242,15 @@ def described(unit: UnitOfWork, record: MonitorRecord, source: SourceModel | Non
 
 
 def _alert(
-    unit: UnitOfWork, record: MonitorRecord, segments: int, source: SourceModel | None
+    unit: UnitOfWork,
+    record: MonitorRecord,
+    kept: StoredMonitor,
+    segments: int,
+    source: SourceModel | None,
 ) -> tuple[AlertSpecOut | None, tuple[Warning, ...]]:
     """The budget with the level that follows, and what to say of it."""
-    spec = Spec.of(record.content)
-    if spec.alert is None:
+    spec = Spec.of(kept)
+    if spec.alert is None or kept.alert is None:
         return None, ()
     spans = []
     if isinstance(spec.window, ByRows):
@@ -252,7 +262,7 @@ def _alert(
         rows = _usual_rows(unit, record, spec)
         notes = advice(source, outputs, rows, level.value or LARGEST)
     shown = AlertSpecOut(
-        **record.content["alert"],
+        **vars(kept.alert),
         level=level.value,
         windows_per_period=level.windows,
         segments=max(segments, 1),

@@ -33,6 +33,7 @@ from app.schemas import presenters
 from app.schemas.monitors import ObservationsIn, ObservationsOut, SealedOut, StreamOut
 from app.schemas.requests import SegmentValue, Timestamp
 from app.schemas.validation import checked
+from app.stored.monitors import StoredMonitor
 from models_store.store import UnitOfWork
 
 router = APIRouter(prefix="/v1/monitors/{monitor}", tags=["monitors"])
@@ -75,7 +76,7 @@ def create_observations(
     store = services.store
     with store.read() as unit:
         record = unit.monitors.get(monitor, caller.models)
-    spec = Spec.of(record.content)
+    spec = Spec.of(StoredMonitor.read(record.content))
     version = store.version(record.model, spec.version)
     batch = parse.batch(given, version.source, services.classifiers.of(version), sent.frame)
     with store.read() as unit:

@@ -20,6 +20,7 @@ from app.monitoring.thinning import thinned
 from app.schemas.monitors import SeriesOut
 from app.schemas.requests import KeptSegment, Timestamp
 from app.schemas.validation import checked
+from app.stored.monitors import StoredMonitor
 from models_store.monitors import MonitorRecord
 from models_store.series import Columns, Ints
 
@@ -96,7 +97,7 @@ def _joined(
 ) -> dict[str, Any]:
     """All streams as one set of columns."""
     parts = [columns for columns, _ in found]
-    segmented = record.content["segment_by"] is not None
+    segmented = StoredMonitor.read(record.content).segment_by is not None
     shares = _stacked([c.shares for c in parts], (0, len(record.classes), 4))
     names = [record.classes[k] for k in which]
     by_class = {

@@ -29,6 +29,7 @@ from app.monitoring.window_rows import Held
 from app.schemas.monitors import WindowItemOut, WindowPageOut
 from app.schemas.requests import KeptSegment
 from app.schemas.validation import checked
+from app.stored.monitors import StoredMonitor
 from models_store.errors import NotFound
 from models_store.windows import WindowPage
 
@@ -65,7 +66,7 @@ def list_windows(
                 raise InvalidInput.at("/query/segment", f"there is no segment {segment[:60]!r}")
             (segment,) = known.respelled([segment])
         page = unit.windows.page(record.id, state, segment, before, limit)
-    segmented = record.content["segment_by"] is not None
+    segmented = StoredMonitor.read(record.content).segment_by is not None
     items = [_item(window, segmented) for window in page.items]
     return answer(WindowPageOut(items=items, next_cursor=encode_cursor(page.next)))
 

@@ -11,8 +11,9 @@ from app.datasets.adjusted import Output
 from app.engines import Progress
 from app.estimation import PosteriorBatch, Request, adjust_batch
 from app.intake import parse
-from app.jobs.context import Context, Result, told
+from app.jobs.context import Context, Result, counted
 from app.jobs.estimation import estimated
+from app.stored.jobs import StoredJobResult
 from models_store.store import UnitOfWork
 
 
@@ -41,8 +42,8 @@ def run(context: Context) -> Result:
         context.keeping.progress(done)
     output.finish(written)
 
-    def write(unit: UnitOfWork) -> dict[str, Any]:
-        return {**told(counts), "output": asked.output, "files": len(written)}
+    def write(unit: UnitOfWork) -> StoredJobResult:
+        return counted(counts).model_copy(update={"output": asked.output, "files": len(written)})
 
     return Result(write)
 

@@ -2,17 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from app.core.lazy import cached_property
 from app.core.warnings import Warning
 from app.datasets.dataset import Resolved, resolve
 from app.datasets.partition import Counts
 from app.datasets.roots import Roots
+from app.engines.tallies import Json
 from app.jobs.lease import Keeping
+from app.schemas import presenters
 from app.schemas.jobs import JobIn
 from app.serving.null_distributions import NullDistributions
 from app.settings import Settings
+from app.stored.jobs import StoredJobRequest, StoredJobResult
 from models_store.jobs import JobRecord
 from models_store.records import VersionRecord
 from models_store.store import Store, UnitOfWork
@@ -22,7 +24,7 @@ from models_store.store import Store, UnitOfWork
 class Result:
     """What is written in the transaction that ends the job; it gives the job's result."""
 
-    write: Callable[[UnitOfWork], dict[str, Any]]
+    write: Callable[[UnitOfWork], StoredJobResult]
 
 
 @dataclass(frozen=True)
@@ -36,14 +38,19 @@ class Context:
     keeping: Keeping
 
     @cached_property
+    def kept(self) -> StoredJobRequest:
+        """What was asked, and what was decided then."""
+        return StoredJobRequest.read(self.job.asked)
+
+    @cached_property
     def asked(self) -> JobIn:
         """The request, which was checked when it came."""
-        return JobIn.model_validate(self.job.asked["request"])
+        return JobIn.model_validate(self.kept.request)
 
     @cached_property
     def version(self) -> VersionRecord:
         """The version that was meant when the job was asked for."""
-        return self.store.version(self.job.model, str(self.job.asked["version"]))
+        return self.store.version(self.job.model, str(self.kept.version))
 
     @cached_property
     def classes(self) -> tuple[str, ...]:
@@ -54,16 +61,16 @@ class Context:
     def resolved(self) -> Resolved:
         """The data set as it is now, below the roots that were open to whoever asked."""
         asked = self.asked.dataset.asked(self.asked.group_by)
-        roots = Roots.of(self.settings.data_roots).only(self.job.asked.get("roots"))
+        roots = Roots.of(self.settings.data_roots).only(self.kept.roots)
         return resolve(roots, asked, self.classes)
 
-    def resumed(self) -> dict[str, Any]:
+    def resumed(self) -> Json:
         """What a run before this one has left; empty for the first."""
         with self.store.read() as unit:
             return unit.jobs.resumed(self.job.id) or {}
 
 
-def told(counts: Counts) -> dict[str, Any]:
+def counted(counts: Counts) -> StoredJobResult:
     """Rows that were read and left out, in a job's result."""
     notes = []
     if counts.renormalised:
@@ -74,9 +81,9 @@ def told(counts: Counts) -> dict[str, Any]:
         first = f", first {'; '.join(counts.messages[:3])}" if counts.messages else ""
         message = f"{counts.skipped_rows} rows{files} were left out{first}"
         notes.append(Warning("skipped-rows", message[:1000]))
-    return {
-        "rows": counts.rows,
-        "skipped_rows": counts.skipped_rows,
-        "skipped_files": counts.skipped_files,
-        "warnings": [vars(note) for note in notes],
-    }
+    return StoredJobResult(
+        rows=counts.rows,
+        skipped_rows=counts.skipped_rows,
+        skipped_files=counts.skipped_files,
+        warnings=presenters.stored_warnings(notes),
+    )

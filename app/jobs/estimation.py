@@ -6,10 +6,11 @@ from uuid import uuid4
 from app.clock import now
 from app.datasets.partition import Counts
 from app.engines import Outcome, engine, estimate_partitions
-from app.engines.tallies import Group
+from app.engines.tallies import Group, Json
 from app.intake import groups, options
-from app.jobs.context import Context, Result, told
+from app.jobs.context import Context, Result, counted
 from app.schemas import presenters
+from app.stored.jobs import StoredGroupEstimate, StoredJobResult
 from models_store.store import UnitOfWork
 
 
@@ -24,17 +25,18 @@ def run(context: Context) -> Result:
     results = list(outcome.estimates.values())
     adjusted = groups.adjusted(results)
 
-    def write(unit: UnitOfWork) -> dict[str, Any]:
+    def write(unit: UnitOfWork) -> StoredJobResult:
         items = [
-            {**_kept(unit, context, group, outcome), "holm_p_value": p}
+            _kept(unit, context, group, outcome, p)
             for group, p in zip(outcome.estimates, adjusted, strict=True)
         ]
-        return {**told(counts), "rounds": outcome.rounds, "estimates": items}
+        more = {"rounds": outcome.rounds, "estimates": items}
+        return counted(counts).model_copy(update=more)
 
     return Result(write)
 
 
-def estimated(context: Context, partitions: Any, state: dict[str, Any]) -> Outcome:
+def estimated(context: Context, partitions: Any, state: Json) -> Outcome:
     """An estimate of each group, going on from ``state``."""
     asked, settings, version = context.asked, context.settings, context.version
     request = options.asked(asked, version.source)
@@ -51,11 +53,15 @@ def estimated(context: Context, partitions: Any, state: dict[str, Any]) -> Outco
         )
 
 
-def _kept(unit: UnitOfWork, context: Context, group: Group, outcome: Outcome) -> dict[str, Any]:
+def _kept(
+    unit: UnitOfWork, context: Context, group: Group, outcome: Outcome, holm_p_value: float | None
+) -> StoredGroupEstimate:
     asked, version, result = context.asked, context.version, outcome.estimates[group]
     names = dict(zip(asked.group_by, group, strict=False))
     segment, id, at = {**asked.segment, **names}, uuid4().hex, now()
     shown = presenters.estimate(version, result, id, asked.observed_at, segment, at)
     kept = presenters.stored_estimate(shown)
     unit.estimates.add(version.id, kept.moment, at, segment, kept.written())
-    return {"group": names, "estimate": id, "size": result.size}
+    return StoredGroupEstimate(
+        group=names, estimate=id, size=result.size, holm_p_value=holm_p_value
+    )

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any
 
 from app.clock import now
 from app.engines import Cancelled, Progress, Watch
+from app.engines.tallies import Json
 from app.logs import log
 from app.operations.tasks import Lease
+from app.stored.jobs import StoredProgress
 from models_store.errors import LostLease, Unavailable
 from models_store.jobs import JobRecord
 from models_store.records import TaskRecord
@@ -32,7 +33,7 @@ class Keeping:
     job: JobRecord
     cancelled: bool = False
     lost: bool = False
-    latest: dict[str, Any] | None = None
+    latest: StoredProgress | None = None
     _began: float = field(default_factory=monotonic)
     _round: tuple[int, float] = (0, 0.0)
     _ended: threading.Event = field(default_factory=threading.Event)
@@ -60,16 +61,16 @@ class Keeping:
         if said.partitions and seconds > 0:
             left = seconds / said.partitions * (said.of - said.partitions)
         rate = said.rows / seconds if said.rows and seconds > 0 else None
-        self.latest = {
-            "round": said.round,
-            "partitions": said.partitions,
-            "of": said.of,
-            "rows": said.rows,
-            "rows_per_second": rate,
-            "remaining_seconds": left,
-        }
+        self.latest = StoredProgress(
+            round=said.round,
+            partitions=said.partitions,
+            of=said.of,
+            rows=said.rows,
+            rows_per_second=rate,
+            remaining_seconds=left,
+        )
 
-    def checkpoint(self, state: dict[str, Any]) -> None:
+    def checkpoint(self, state: Json) -> None:
         """Write what is needed to go on; ``Cancelled`` if somebody else has the job."""
         try:
             with self.store.write() as unit:
@@ -108,10 +109,10 @@ class Keeping:
             except Unavailable:
                 continue  # the lease may run out; whoever takes the job then is told
 
-    def _write(self, latest: dict[str, Any] | None) -> None:
+    def _write(self, latest: StoredProgress | None) -> None:
         with self.store.write() as unit:
             unit.tasks.renew(self.task, now(), self.lease.seconds)
-            state = unit.jobs.note(self.job.id, latest)
+            state = unit.jobs.note(self.job.id, None if latest is None else latest.written())
         self._told(state)
 
     def _look(self) -> None:

@@ -5,6 +5,7 @@ from app.core.errors import InvalidInput
 from app.datasets import paths
 from app.datasets.adjusted import Output
 from app.datasets.places import overlap
+from app.stored.jobs import StoredJobRequest
 from models_store.store import UnitOfWork
 
 
@@ -15,7 +16,7 @@ def claim(unit: UnitOfWork, output: Output, caller: Caller) -> None:
     claim is the job that the transaction adds.
     """
     for job in unit.jobs.writing():
-        path = str(job.asked["request"]["output"])
+        path = str(StoredJobRequest.read(job.asked).request["output"])
         if overlap(output.place, paths.parse(path, "/output").segments):
             which = f"job {job.id} ({path!a})" if caller.sees(job.model) else "another job"
             message = f"overlaps with the output of {which}, which is not over; name a new one"

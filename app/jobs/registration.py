@@ -1,12 +1,11 @@
 """A version from the labelled rows of a data set."""
 
-from typing import Any
-
 from app.clock import now
 from app.core.prevalence.source import Source
 from app.datasets.labelled import labelled
 from app.intake import parse
-from app.jobs.context import Context, Result, told
+from app.jobs.context import Context, Result, counted
+from app.stored.jobs import StoredJobResult
 from models_store import sources
 from models_store.sources import Prepared
 from models_store.store import UnitOfWork
@@ -27,8 +26,8 @@ def run(context: Context) -> Result:
     if not known:
         prepared = Prepared.of(source, parse.derived(source, "/dataset"))
 
-    def write(unit: UnitOfWork) -> dict[str, Any]:
+    def write(unit: UnitOfWork) -> StoredJobResult:
         record, _ = unit.versions.register(name, prepared, asked.metadata, now())
-        return {**told(counts), "version": record.number}
+        return counted(counts).model_copy(update={"version": record.number})
 
     return Result(write)

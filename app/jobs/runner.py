@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from app.clock import now
 from app.core.errors import Fault, InvalidInput, MethodUnavailable
@@ -16,6 +15,7 @@ from app.logs import log
 from app.operations.tasks import Lane, Lease
 from app.serving.null_distributions import NullDistributions
 from app.settings import Settings
+from app.stored.jobs import StoredFault, StoredJobResult, StoredProgress
 from models_store.errors import NotFound, OtherKind
 from models_store.jobs import JOB
 from models_store.records import TaskRecord
@@ -68,7 +68,7 @@ class JobRunner:
             lease.finish()
             return
         if job.over or job.state == "cancelling":
-            lease.finish(None if job.over else self._ending(job.id, "cancelled", {}))
+            lease.finish(None if job.over else self._ending(job.id, "cancelled", StoredJobResult()))
             return
         with self.store.write() as unit:
             unit.tasks.renew(task, now(), lease.seconds)
@@ -84,7 +84,7 @@ class JobRunner:
         except Cancelled:
             self._stopped(keeping)
         except WRONG as error:
-            lease.finish(self._ending(job.id, "failed", {"errors": faults(error)}))
+            lease.finish(self._ending(job.id, "failed", StoredJobResult(errors=faults(error))))
         except EngineLost as error:
             self._again(task, lease, error, str(error))
         except Exception as error:
@@ -96,7 +96,7 @@ class JobRunner:
         if keeping.lost:
             return
         if keeping.cancelled:
-            keeping.lease.finish(self._ending(keeping.job.id, "cancelled", {}))
+            keeping.lease.finish(self._ending(keeping.job.id, "cancelled", StoredJobResult()))
         else:
             keeping.lease.postpone(now(), "interrupted")
 
@@ -106,10 +106,10 @@ class JobRunner:
             due = now() + timedelta(seconds=AGAIN_SECONDS)
             lease.postpone(due, f"{type(error).__name__}: {error}")
             return
-        told = {"errors": [{"pointer": "", "message": message}]}
+        told = StoredJobResult(errors=[StoredFault(pointer="", message=message)])
         lease.finish(self._ending(task.key, "failed", told))
 
-    def _ending(self, id: str, state: str, result: dict[str, Any]) -> Callable[[UnitOfWork], None]:
+    def _ending(self, id: str, state: str, result: StoredJobResult) -> Callable[[UnitOfWork], None]:
         return lambda unit: self._end(unit, id, state, result)
 
     def _end(
@@ -117,16 +117,17 @@ class JobRunner:
         unit: UnitOfWork,
         id: str,
         state: str,
-        result: dict[str, Any],
-        progress: dict[str, Any] | None = None,
+        result: StoredJobResult,
+        progress: StoredProgress | None = None,
     ) -> None:
-        unit.jobs.end(id, state, result, now(), progress)
+        far = None if progress is None else progress.written()
+        unit.jobs.end(id, state, result.written(), now(), far)
         log.info("job over", job=id, state=state)
 
 
-def faults(error: Exception) -> list[dict[str, str]]:
+def faults(error: Exception) -> list[StoredFault]:
     """What was wrong, and where."""
     found = [Fault("", str(error))]
     if isinstance(error, InvalidInput):
         found = list(error.faults)
-    return [{"pointer": fault.pointer, "message": fault.message} for fault in found[:20]]
+    return [StoredFault(pointer=fault.pointer, message=fault.message) for fault in found[:20]]

@@ -1,9 +1,10 @@
 """The course of an alert: opened by windows in a row, closed when the stream has recovered."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from app.monitoring.specification import AlertSpec
+from app.stored.streams import StoredStream
 
 CALM = 0.05
 """A window whose p-value by itself is at least this may speak for recovery."""
@@ -28,9 +29,9 @@ class Course:
     calm: int = 0
 
     @classmethod
-    def of(cls, state: dict[str, Any]) -> "Course":
+    def of(cls, kept: StoredStream) -> "Course":
         """From what a stream remembers."""
-        return cls(state.get("detected", 0), state.get("calm", 0))
+        return cls(kept.detected, kept.calm)
 
     def after(self, detected: bool, calm: bool) -> "Course":
         """With one more window."""

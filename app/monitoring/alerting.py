@@ -1,7 +1,7 @@
 """What comes of a window: an alert opens or closes, in the transaction that closes the window."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -13,7 +13,9 @@ from app.monitoring.alert_course import Course, calm
 from app.monitoring.specification import AlertSpec
 from app.monitoring.window_tests import Tested
 from app.schemas import presenters
-from app.schemas.monitors import AlertOut, ShareOut
+from app.stored.alerts import StoredAlert, StoredAlertShare
+from app.stored.monitors import StoredMonitor
+from app.stored.streams import StoredStream
 from models_store.monitors import MonitorRecord
 from models_store.records import VersionRecord
 from models_store.store import UnitOfWork
@@ -56,51 +58,49 @@ def decide(
     if said.test is None:
         return
     test, under_way = said.test, unit.alerts.under_way(stream.id)
-    opened_by = 0.0 if under_way is None else under_way.content["effect_size"]
+    alarm = None if under_way is None else StoredAlert.read(under_way.content)
+    opened_by = 0.0 if alarm is None else alarm.effect_size
     quiet = calm(test.alone, test.effect_size, opened_by)
-    course = Course.of(stream.state).after(test.detected, quiet)
-    unit.windows.remember(stream.id, state={**vars(course), "evidence": test.memory})
-    event = course.event(alert, under_way is not None)
+    course = Course.of(StoredStream.read(stream.state)).after(test.detected, quiet)
+    remembered = StoredStream(**vars(course), evidence=test.memory)
+    unit.windows.remember(stream.id, state=remembered.written())
+    event = course.event(alert, alarm is not None)
     if event == "open":
-        shown = _opened(found, stream, said, test, estimate_id)
-        content = presenters.body(shown)
-        unit.alerts.open(found.monitor.id, stream.id, content, shown.opened_at)
-        publish(unit, "alert.opened", shown.id)
-    elif event == "close" and under_way is not None:
-        closed(unit, under_way.content, "recovery")
+        opened = _opened(found, stream, said, test, estimate_id)
+        unit.alerts.open(found.monitor.id, stream.id, opened.written(), opened.opened_at)
+        publish(unit, "alert.opened", opened.id)
+    elif event == "close" and alarm is not None:
+        closed(unit, alarm, "recovery")
 
 
-def closed(unit: UnitOfWork, content: dict[str, Any], by: str, note: str = "") -> dict[str, Any]:
-    """Close an alert and tell it; its content then."""
-    changes = {"state": "closed", "closed_at": now().isoformat(), "closed_by": by}
-    return changed(unit, content, changes, note, "alert.closed")
+def closed(unit: UnitOfWork, alert: StoredAlert, by: str, note: str = "") -> StoredAlert:
+    """Close an alert and tell it; the alert then."""
+    changes = {"state": "closed", "closed_at": now(), "closed_by": by}
+    return _changed(unit, alert, changes, note, "alert.closed")
 
 
-def acknowledged(unit: UnitOfWork, content: dict[str, Any], by: str, note: str) -> dict[str, Any]:
-    """Somebody has seen an alert; its content then."""
-    at = now().isoformat()
-    changes = {"state": "acknowledged", "acknowledged_at": at, "acknowledged_by": by}
-    return changed(unit, content, changes, note, "alert.acknowledged")
+def acknowledged(unit: UnitOfWork, alert: StoredAlert, by: str, note: str) -> StoredAlert:
+    """Somebody has seen an alert; the alert then."""
+    changes = {"state": "acknowledged", "acknowledged_at": now(), "acknowledged_by": by}
+    return _changed(unit, alert, changes, note, "alert.acknowledged")
 
 
-def changed(
-    unit: UnitOfWork, content: dict[str, Any], changes: dict[str, str], note: str, event: Event
-) -> dict[str, Any]:
+def _changed(
+    unit: UnitOfWork, alert: StoredAlert, changes: Mapping[str, object], note: str, event: Event
+) -> StoredAlert:
     """Change an alert and tell it."""
-    after = {**content, **changes, "note": note or content["note"]}
-    unit.alerts.change(content["id"], after)
-    publish(unit, event, content["id"])
+    after = alert.model_copy(update={**changes, "note": note or alert.note})
+    unit.alerts.change(alert.id, after.written())
+    publish(unit, event, alert.id)
     return after
 
 
 def publish(unit: UnitOfWork, event: Event, alert_id: str) -> None:
     """Tell those who asked to be told, in this transaction; of the classes that moved most."""
-    content = unit.alerts.get(alert_id).content
-    moved = sorted(
-        content["prevalence"], key=lambda share: -abs(share["estimate"] - share["source"])
-    )
-    told = {**content, "prevalence": moved[:MOST_TOLD]}
-    unit.webhooks.publish(event, told, now(), model=content["model"], monitor=content["monitor"])
+    alert = StoredAlert.read(unit.alerts.get(alert_id).content)
+    moved = sorted(alert.prevalence, key=lambda share: -abs(share.estimate - share.source))
+    told = presenters.kept_alert(alert.model_copy(update={"prevalence": moved[:MOST_TOLD]}))
+    unit.webhooks.publish(event, told, now(), model=alert.model, monitor=alert.monitor)
 
 
 def shares(result: Estimate) -> Floats:
@@ -113,11 +113,11 @@ def shares(result: Estimate) -> Floats:
 
 def _opened(
     found: Found, stream: StreamRecord, said: Answered, test: Tested, estimate_id: str
-) -> AlertOut:
+) -> StoredAlert:
     names, window = found.monitor.classes, found.window
     table = shares(said.result)
-    segmented = found.monitor.content["segment_by"] is not None
-    return AlertOut(
+    segmented = StoredMonitor.read(found.monitor.content).segment_by is not None
+    return StoredAlert(
         id=uuid4().hex,
         monitor=found.monitor.name,
         model=found.monitor.model,
@@ -134,8 +134,8 @@ def _opened(
         effect_size=test.effect_size,
         message=sentence(names, table),
         prevalence=[
-            ShareOut(
-                **{"class": name},
+            StoredAlertShare(
+                class_=name,
                 estimate=row[0],
                 lower=presenters.finite(row[1]),
                 upper=presenters.finite(row[2]),

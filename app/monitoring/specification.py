@@ -1,9 +1,9 @@
 """What a monitor was asked to do, as values."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from app.clock import MICROSECONDS, duration
+from app.stored.monitors import StoredBudget, StoredMonitor, StoredWindow
 
 
 @dataclass(frozen=True)
@@ -50,33 +50,35 @@ class Spec:
     keep_rows: bool
 
     @classmethod
-    def of(cls, content: dict[str, Any]) -> "Spec":
-        """From the JSON form that is kept, which was checked."""
-        alert = content["alert"]
+    def of(cls, kept: StoredMonitor) -> "Spec":
+        """From what is kept, which was checked."""
         return cls(
-            version=content["version"],
-            method=content["method"],
-            window=_window(content["window"]),
-            segment_by=content["segment_by"],
-            alert=None if alert is None else _alert(alert),
-            interval_level=content["interval_level"],
-            keep_rows=content["keep_rows"],
+            version=kept.version,
+            method=kept.method,
+            window=_window(kept.window),
+            segment_by=kept.segment_by,
+            alert=None if kept.alert is None else _alert(kept.alert),
+            interval_level=kept.interval_level,
+            keep_rows=kept.keep_rows,
         )
 
 
-def _window(given: dict[str, Any]) -> ByRows | ByDuration:
-    if given.get("rows") is not None:
-        return ByRows(given["rows"])
-    length, grace = duration(given["duration"]), duration(given["grace"])
-    return ByDuration(length * MICROSECONDS, grace * MICROSECONDS, given["minimum_rows"])
+def _window(kept: StoredWindow) -> ByRows | ByDuration:
+    if kept.rows is not None:
+        return ByRows(kept.rows)
+    assert kept.duration is not None
+    assert kept.grace is not None
+    assert kept.minimum_rows is not None
+    length, grace = duration(kept.duration), duration(kept.grace)
+    return ByDuration(length * MICROSECONDS, grace * MICROSECONDS, kept.minimum_rows)
 
 
-def _alert(given: dict[str, Any]) -> AlertSpec:
+def _alert(kept: StoredBudget) -> AlertSpec:
     return AlertSpec(
-        false_alarms=given["false_alarms"],
-        seconds=duration(given["per"]),
-        minimum_effect=given["minimum_effect"],
-        consecutive=given["consecutive"],
-        recovery=given["recovery"],
-        test=given["test"],
+        false_alarms=kept.false_alarms,
+        seconds=duration(kept.per),
+        minimum_effect=kept.minimum_effect,
+        consecutive=kept.consecutive,
+        recovery=kept.recovery,
+        test=kept.test,
     )

@@ -19,6 +19,8 @@ from app.monitoring.window_tests import Past, Sources, takes_outputs, tested
 from app.operations.tasks import Lane, Lease
 from app.schemas import presenters
 from app.serving.null_distributions import NullDistributions
+from app.stored.monitors import StoredMonitor
+from app.stored.streams import StoredStream
 from models_store.errors import NotFound, OtherKind
 from models_store.records import TaskRecord
 from models_store.series import packed
@@ -92,7 +94,7 @@ class Closer:
             )
 
     def _close(self, task: TaskRecord, lease: Lease, found: Found) -> None:
-        spec, window = Spec.of(found.monitor.content), found.window
+        spec, window = Spec.of(StoredMonitor.read(found.monitor.content)), found.window
         if isinstance(spec.window, ByDuration) and window.size < spec.window.minimum_rows:
             note = f"{window.size} rows, fewer than {spec.window.minimum_rows}: no estimate"
             self._write(task, lease, found, spec, note)
@@ -132,7 +134,8 @@ class Closer:
         if spec.alert is None or level is None or not evidence.has_likelihood:
             return Answered(record, result, None)
         sources = self._sources.of(record.id, record.source, outputs)
-        past = Past(found.stream.state.get("evidence", {}), record.id, found.window.start)
+        memory = StoredStream.read(found.stream.state).evidence
+        past = Past(memory, record.id, found.window.start)
         return Answered(record, result, tested(evidence, sources, spec.alert, level, past))
 
     def _write(

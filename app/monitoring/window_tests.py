@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from math import exp
-from typing import Any
 
 from app.clock import MICROSECONDS
 from app.core.prevalence.source import SourceModel
@@ -13,6 +12,7 @@ from app.core.prevalence.watching.window import window_test
 from app.core.warnings import Warning
 from app.estimation import Evidence, OutputBatch
 from app.monitoring.specification import AlertSpec
+from app.stored.streams import StoredEvidence
 
 KEPT = 32
 
@@ -30,7 +30,7 @@ class Tested:
     detected: bool
     effect_size: float
     alone: float
-    memory: dict[str, Any]
+    memory: StoredEvidence | None
 
 
 class Sources:
@@ -58,7 +58,7 @@ def tested(
 ) -> Tested:
     """Test a window that has a likelihood; ``before``: what came earlier in its stream."""
     one = window_test(evidence.likelihood, evidence.maximum, sources, level, alert.minimum_effect)
-    plain = Tested(one.p_value, level, one.detected, one.effect_size, one.p_value, {})
+    plain = Tested(one.p_value, level, one.detected, one.effect_size, one.p_value, None)
     if alert.test != "always-valid":
         return plain
     process = EProcess(sources)
@@ -68,7 +68,7 @@ def tested(
     since = before.since(alert)
     # An alert has used this evidence up; the next one needs evidence of its own.
     kept = process.start() if detected else state
-    memory = {"version": before.version_id, "since": since, "state": kept.as_json()}
+    memory = StoredEvidence(version=before.version_id, since=since, state=kept.as_json())
     return replace(plain, p_value=p_value, detected=detected, memory=memory)
 
 
@@ -76,25 +76,29 @@ def tested(
 class Past:
     """What a stream remembers, as a window that starts at ``start`` under a version finds it."""
 
-    memory: dict[str, Any]
+    memory: StoredEvidence | None
     version_id: int
     start: int
 
     def fresh(self, alert: AlertSpec) -> bool:
         """Whether evidence begins anew: with another version, and with every period."""
-        if self.memory.get("version") != self.version_id:
-            return True
-        return bool(self.start >= self.memory["since"] + alert.seconds * MICROSECONDS)
+        return self._valid(alert) is None
 
     def since(self, alert: AlertSpec) -> int:
         """When the evidence began."""
-        return self.start if self.fresh(alert) else int(self.memory["since"])
+        found = self._valid(alert)
+        return self.start if found is None else found.since
 
     def state(self, process: EProcess, alert: AlertSpec) -> State:
         """The evidence so far."""
-        if self.fresh(alert):
-            return process.start()
-        return State.from_json(self.memory["state"])
+        found = self._valid(alert)
+        return process.start() if found is None else State.from_json(found.state)
+
+    def _valid(self, alert: AlertSpec) -> StoredEvidence | None:
+        if self.memory is None or self.memory.version != self.version_id:
+            return None
+        over = self.start >= self.memory.since + alert.seconds * MICROSECONDS
+        return None if over else self.memory
 
 
 def advice(

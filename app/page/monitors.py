@@ -1,14 +1,13 @@
 """A monitor: its windows over time, what alarmed, and how much alarm was agreed upon."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from app.api.monitors import MonitorName, described
-from app.clock import micros, now
+from app.clock import micros, now, rfc3339
 from app.core.errors import InvalidInput
 from app.http.audit_trail import CallerDep
 from app.http.dependencies import StoreDep
@@ -17,6 +16,7 @@ from app.page.render import page
 from app.page.selection import RANGES, Choice, ChoiceDep
 from app.page.series import ROWS, of_windows
 from app.page.watching import state_of
+from app.stored.alerts import StoredAlert
 from models_store.alerts import AlertFilter
 from models_store.monitors import MonitorRecord
 from models_store.series import Columns
@@ -35,7 +35,8 @@ def monitor_page(
     with store.read() as unit:
         record = unit.monitors.get(monitor, caller.models)
         about = described(unit, record, None)
-        alerts = [a.content for a in unit.alerts.list(AlertFilter(record.id), None, ALERTS).items]
+        found = unit.alerts.list(AlertFilter(record.id), None, ALERTS).items
+        alerts = [StoredAlert.read(alert.content) for alert in found]
         streams = unit.series.segments(record.id)
         segment = _segment(choice, streams, alerts)
         series = None if segment is None else _columns(unit, record, streams[segment], choice)
@@ -64,14 +65,14 @@ def monitor_page(
 
 
 def _segment(
-    choice: Choice, streams: Mapping[str, int], alerts: Sequence[Mapping[str, Any]]
+    choice: Choice, streams: Mapping[str, int], alerts: Sequence[StoredAlert]
 ) -> str | None:
     """The one asked for, else the one that alarmed last, else the first; None of none."""
     if choice.segment:
         if choice.segment not in streams:
             raise InvalidInput.at("/query/segment", "is not a segment of this monitor")
         return choice.segment
-    under_way = [a["segment"] or "" for a in alerts if a["state"] != "closed"]
+    under_way = [a.segment or "" for a in alerts if a.state != "closed"]
     return next((name for name in [*under_way, *streams] if name in streams), None)
 
 
@@ -103,9 +104,9 @@ def _first(record: MonitorRecord, last: Columns | None) -> Sequence[str]:
     return [record.classes[best[0]]]
 
 
-def _alarms(alerts: Sequence[Mapping[str, Any]], segment: str | None) -> list[str]:
+def _alarms(alerts: Sequence[StoredAlert], segment: str | None) -> list[str]:
     """When alerts of a segment were opened: the starts of their windows."""
-    return [alert["start"] for alert in alerts if (alert["segment"] or "") == (segment or "")]
+    return [rfc3339(a.start) for a in alerts if (a.segment or "") == (segment or "")]
 
 
 def _csv(

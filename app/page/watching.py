@@ -1,14 +1,15 @@
 """Monitors on the overview: their state, their mix and their last alert."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from app.http.audit_trail import CallerDep
 from app.page import words
 from app.page.sparkline import Sparkline, sparkline
+from app.stored.alerts import StoredAlert
+from app.stored.monitors import StoredMonitor
 from models_store.alerts import AlertFilter
 from models_store.monitors import MonitorRecord
 from models_store.series import Columns
@@ -35,12 +36,13 @@ class Watch:
     """A monitor on the overview; its mix is that of one segment, the last that alarmed."""
 
     record: MonitorRecord
+    kept: StoredMonitor
     told: words.Told
     segment: str
     movers: Sequence[Mover]
     trend: Sparkline | None
     windows: int
-    alert: Mapping[str, Any] | None
+    alert: StoredAlert | None
 
 
 def watches(unit: UnitOfWork, caller: CallerDep) -> tuple[list[Watch], bool]:
@@ -49,9 +51,9 @@ def watches(unit: UnitOfWork, caller: CallerDep) -> tuple[list[Watch], bool]:
     return [_watch(unit, record) for record in found.items], found.next is not None
 
 
-def state_of(alerts: Sequence[Mapping[str, Any]], any_windows: bool) -> words.Told:
+def state_of(alerts: Sequence[StoredAlert], any_windows: bool) -> words.Told:
     """How a monitor stands: alerts newest first."""
-    states = [alert["state"] for alert in alerts]
+    states = [alert.state for alert in alerts]
     if "open" in states:
         return words.Told("shifted", "Alert open")
     if "acknowledged" in states:
@@ -60,9 +62,10 @@ def state_of(alerts: Sequence[Mapping[str, Any]], any_windows: bool) -> words.To
 
 
 def _watch(unit: UnitOfWork, record: MonitorRecord) -> Watch:
-    alerts = [a.content for a in unit.alerts.list(AlertFilter(record.id), None, SHOWN).items]
+    found = unit.alerts.list(AlertFilter(record.id), None, SHOWN).items
+    alerts = [StoredAlert.read(alert.content) for alert in found]
     streams = dict(list(unit.series.segments(record.id).items())[:STREAMS])
-    under_way = [a["segment"] or "" for a in alerts if a["state"] != "closed"]
+    under_way = [a.segment or "" for a in alerts if a.state != "closed"]
     segment = next((name for name in [*under_way, *streams] if name in streams), "")
     most = max(2, min(WINDOWS, 4_000 // max(len(record.classes), 1)))
     columns = None
@@ -71,6 +74,7 @@ def _watch(unit: UnitOfWork, record: MonitorRecord) -> Watch:
     movers = [] if columns is None else _movers(record, columns)
     return Watch(
         record=record,
+        kept=StoredMonitor.read(record.content),
         told=state_of(alerts, columns is not None and len(columns.start) > 0),
         segment=segment,
         movers=movers,

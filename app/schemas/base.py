@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict
 class Out(BaseModel):
     """An answer part."""
 
-    model_config = ConfigDict(populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True, from_attributes=True)
 
 
 class WarningOut(Out):

@@ -1,7 +1,7 @@
 """What requests about jobs hold, and what they are answered, as JSON shapes."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -24,6 +24,7 @@ from app.schemas.requests import (
     Timestamp,
     at_most,
 )
+from app.stored.jobs import StoredFault, StoredGroupEstimate, StoredProgress
 
 OF_KIND = {
     "estimate": {"group_by", "method", "interval", "shift", "observed_at", "segment"},
@@ -80,35 +81,20 @@ class JobIn(In):
         return self
 
 
-class ProgressOut(Out):
+class ProgressOut(StoredProgress):
     """How far a job is: ``partitions`` of ``of`` in round ``round``, ``rows`` in them.
 
     ``remaining_seconds``: of this round, by the pace so far; how many rounds there are, the data
     decide.
     """
 
-    round: int
-    partitions: int
-    of: int
-    rows: int | None
-    rows_per_second: float | None
-    remaining_seconds: float | None
 
-
-class GroupEstimateOut(Out):
+class GroupEstimateOut(StoredGroupEstimate):
     """The estimate of a group, by the columns grouped by; empty where there are no groups."""
 
-    group: dict[str, str]
-    estimate: str
-    size: int
-    holm_p_value: float | None
 
-
-class JobFaultOut(Out):
+class JobFaultOut(StoredFault):
     """What was wrong: ``pointer`` into what was asked."""
-
-    pointer: str
-    message: str
 
 
 class JobOut(Out):
@@ -122,7 +108,7 @@ class JobOut(Out):
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
-    asked: dict[str, Any]
+    asked: dict[str, object]
     progress: ProgressOut | None
     rounds: int | None = None
     rows: int | None = None

@@ -8,6 +8,8 @@ from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 from app.clock import duration
 from app.schemas.base import Out, WarningOut
 from app.schemas.requests import BatchIn, In, Name, SegmentKey, Text, Words
+from app.stored.alerts import StoredAlert, StoredAlertShare
+from app.stored.monitors import StoredBudget, StoredWindow
 
 LONGEST_WINDOW = 31 * 86_400
 LONGEST_PERIOD = 366 * 86_400
@@ -130,28 +132,17 @@ class AlertPatch(In):
     note: Annotated[Words, Field(max_length=2000)] = ""
 
 
-class WindowOut(Out):
+class WindowOut(StoredWindow):
     """How windows are cut."""
 
-    rows: int | None
-    duration: str | None
-    minimum_rows: int | None
-    grace: str | None
 
-
-class AlertSpecOut(Out):
+class AlertSpecOut(StoredBudget):
     """The budget, and the level that follows.
 
     ``level``: of one window; ``windows_per_period``: of each of ``segments``. Null while windows of
     rows have not shown how fast they fill.
     """
 
-    false_alarms: float
-    per: str
-    minimum_effect: float
-    consecutive: int
-    recovery: int
-    test: str
     level: float | None
     windows_per_period: float | None
     segments: int
@@ -236,40 +227,16 @@ class WindowPageOut(Out):
     next_cursor: str | None
 
 
-class ShareOut(Out):
+class ShareOut(StoredAlertShare):
     """A class in the window of an alert."""
 
-    class_: Annotated[str, Field(alias="class")]
-    source: float
-    estimate: float
-    lower: float | None
-    upper: float | None
 
-
-class AlertOut(Out):
+class AlertOut(StoredAlert):
     """An alert: opened by a window, acknowledged by a caller, closed by recovery or a caller."""
 
-    id: str
-    monitor: str
-    model: str
-    version: int
-    segment: str | None
-    state: Literal["open", "acknowledged", "closed"]
-    opened_at: datetime
-    start: datetime
-    end: datetime
-    estimate: str
-    size: int
-    p_value: float
-    level: float
-    effect_size: float
-    message: str
     prevalence: list[ShareOut]
     acknowledged_at: datetime | None = None
-    acknowledged_by: str | None = None
-    note: str = ""
     closed_at: datetime | None = None
-    closed_by: str | None = None
 
 
 class AlertPage(Out):

@@ -35,6 +35,8 @@ from app.estimation import (
 from app.estimation.evaluation import PosteriorQuality, SharesError
 from app.estimation.histogram import BINS, Histogram
 from app.schemas import base, batches, estimates, evaluations, models
+from app.stored.alerts import StoredAlert
+from app.stored.document import StoredWarning
 from app.stored.estimates import StoredEstimate
 from app.stored.evaluations import StoredEvaluation
 from models_store.records import AliasRecord, ModelRecord, VersionRecord
@@ -515,6 +517,11 @@ def body(value: base.Out) -> dict[str, object]:
     return content
 
 
+def stored_warnings(items: Sequence[Warning]) -> list[StoredWarning]:
+    """Warnings as they are kept, in order."""
+    return [StoredWarning(code=w.code, message=w.message) for w in items]
+
+
 def stored_estimate(shown: estimates.EstimateOut) -> StoredEstimate:
     """What is kept of an answer."""
     return StoredEstimate.model_validate(shown)
@@ -522,7 +529,12 @@ def stored_estimate(shown: estimates.EstimateOut) -> StoredEstimate:
 
 def kept_estimate(kept: StoredEstimate) -> dict[str, object]:
     """A kept estimate, as it was answered when it was made."""
-    return body(estimates.EstimateOut.model_validate(kept, from_attributes=True))
+    return body(estimates.EstimateOut.model_validate(kept))
+
+
+def kept_alert(kept: StoredAlert) -> dict[str, object]:
+    """An alert, as it was answered when it was changed last."""
+    return kept.model_dump(mode="json", by_alias=True)
 
 
 def stored_evaluation(shown: evaluations.EvaluationOut) -> StoredEvaluation:
@@ -532,7 +544,7 @@ def stored_evaluation(shown: evaluations.EvaluationOut) -> StoredEvaluation:
 
 def kept_evaluation(kept: StoredEvaluation) -> dict[str, object]:
     """A kept evaluation, as it was answered when it was made."""
-    content = body(evaluations.EvaluationOut.model_validate(kept, from_attributes=True))
+    content = body(evaluations.EvaluationOut.model_validate(kept))
     if "interval" not in kept.model_fields_set:  # as early releases answered
         del content["interval"]
     return content

@@ -3,11 +3,11 @@
 A row without a number is of format 1, which releases wrote that knew no numbers.
 """
 
+from collections.abc import Mapping
 from typing import ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from app.core.json_types import JsonObject
 from models_store.errors import Unavailable
 
 
@@ -35,10 +35,10 @@ class Document(Part):
     """Fields that are left out where there are none, as they are long or rare."""
 
     @classmethod
-    def read(cls, content: JsonObject) -> Self:
+    def read(cls, content: Mapping[str, object]) -> Self:
         """From JSON of this format or an earlier one; ``LaterFormat``, ``Damaged``."""
         number = content.get("format", 1)
-        if not isinstance(number, int) or number < 1:
+        if type(number) is not int or number < 1:
             raise Damaged(f"{cls.NAME} is kept in the format {number!r}, which there is not")
         if number > cls.FORMAT:
             raise LaterFormat(
@@ -51,7 +51,7 @@ class Document(Part):
             raise Damaged(f"{cls.NAME} is kept in format {number}, but not as that") from error
 
     @classmethod
-    def upgraded(cls, content: JsonObject, number: int) -> JsonObject:
+    def upgraded(cls, content: Mapping[str, object], number: int) -> Mapping[str, object]:
         """Content of the format ``number`` as of the one that is written.
 
         From 1 to 2 nothing has changed but that the number is there.

@@ -17,7 +17,7 @@ from app.main import create_app
 from models_store import schema
 from models_store.engine import connect
 from tests.conftest import served
-from tests.history.writing import content, settings
+from tests.history.writing import content, scores, settings, wait_until
 
 KEPT = Path(__file__).parent.parent / "data" / "history"
 ROUNDING = 1e-12
@@ -85,3 +85,23 @@ def test_what_a_release_wrote_is_shown_and_built_upon(release: str, tmp_path: Pa
             answer = client.post(address, json={"labels": labels, "estimate": estimate["id"]})
             assert answer.status_code == 201, answer.text
             assert answer.json()["warnings"] == estimate["warnings"]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_what_a_release_watched_goes_on(release: str, tmp_path: Path) -> None:
+    url = restored(release, tmp_path)
+    with served(create_app(settings(url, tmp_path))) as client:
+        (alert,) = client.get("/v1/alerts").json()["items"]
+        for day in range(6, 16):
+            sent = {"posteriors": scores(day, 50, 0.2)[1], "segment": {"country": "BE"}}
+            at = {"observed_at": f"2026-02-{day:02}T12:00:00Z"}
+            answer = client.post("/v1/monitors/watch/observations", json=sent | at)
+            assert answer.status_code == 202, answer.text
+        address = f"/v1/alerts/{alert['id']}"
+        wait_until(lambda: client.get(address).json()["state"] == "closed")
+        closed = client.get(address).json()
+        assert closed == alert | {
+            "state": "closed",
+            "closed_at": closed["closed_at"],
+            "closed_by": "recovery",
+        }

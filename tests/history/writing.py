@@ -11,7 +11,7 @@ import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -146,7 +146,7 @@ def _write_monitors(client: httpx.Client, post: Any) -> None:
             sent = {"posteriors": rows, "segment": {"country": country}}
             at = {"observed_at": f"2026-02-0{day}T12:00:00Z"}
             post("/v1/monitors/watch/observations", {**sent, **at})
-    _until(lambda: client.get("/v1/monitors/watch/series").json()["count"] == 10)
+    wait_until(lambda: client.get("/v1/monitors/watch/series").json()["count"] == 10)
     items = client.get("/v1/alerts").json()["items"]
     assert items, "no alert"
     client.patch(
@@ -174,10 +174,11 @@ def _write_jobs(client: httpx.Client, post: Any, data: Path) -> None:
     for job in jobs:
         made = post("/v1/jobs", {"model": "cards", "dataset": dataset, **job})
         address = f"/v1/jobs/{made['id']}"
-        _until(lambda address=address: client.get(address).json()["finished_at"] is not None)
+        wait_until(lambda address=address: client.get(address).json()["finished_at"] is not None)
 
 
-def _until(done: Any) -> None:
+def wait_until(done: Callable[..., bool]) -> None:
+    """Look again and again."""
     for _ in range(3000):
         if done():
             return

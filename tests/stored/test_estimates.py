@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from app.schemas import presenters
 from app.schemas.estimates import EstimateOut
 from app.schemas.evaluations import EvaluationOut
-from app.stored.document import Damaged, Document, LaterFormat
+from app.stored.document import Document
 from app.stored.estimates import StoredEstimate
 from app.stored.evaluations import StoredEvaluation
 from models_store.engine import connect
@@ -39,14 +39,6 @@ def test_a_row_without_a_number_is_read_and_answered_as_it_was(more: dict[str, A
     assert json.dumps(presenters.kept_estimate(kept)) == json.dumps(before)
 
 
-def test_what_is_written_names_its_format_and_reads_the_same() -> None:
-    kept = StoredEstimate.read(ESTIMATE)
-    written = kept.written()
-    assert written["format"] == StoredEstimate.FORMAT == 2
-    assert written.keys() == ESTIMATE.keys() | {"format"}
-    assert StoredEstimate.read(json.loads(json.dumps(written))) == kept
-
-
 def test_what_is_answered_is_what_was_kept() -> None:
     shown = EstimateOut.model_validate(ESTIMATE)
     kept = presenters.stored_estimate(shown)
@@ -61,17 +53,6 @@ def test_everything_of_an_answer_is_kept_but_included_arrays(
 ) -> None:
     assert kept.model_fields.keys() | INCLUDED == shown.model_fields.keys() | INCLUDED
     assert not kept.model_fields.keys() & INCLUDED
-
-
-def test_a_later_format_is_refused() -> None:
-    with pytest.raises(LaterFormat, match=r"an estimate .* format 3; .* up to 2: upgrade"):
-        StoredEstimate.read(ESTIMATE | {"format": 3})
-
-
-@pytest.mark.parametrize("more", [{"format": "2"}, {"format": 0}, {"size": "many"}])
-def test_what_no_release_wrote_is_told_apart(more: dict[str, Any]) -> None:
-    with pytest.raises(Damaged, match="an estimate is kept in"):
-        StoredEstimate.read(ESTIMATE | more)
 
 
 def test_a_row_of_a_later_release_is_answered_with_what_to_do(
