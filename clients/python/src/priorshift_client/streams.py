@@ -12,7 +12,7 @@ import httpx
 
 from priorshift_client.calls import Answer, Call
 from priorshift_client.errors import TransportError
-from priorshift_client.wire import answered, failed
+from priorshift_client.wire import read_response, transport_error
 
 T = TypeVar("T")
 EVENTS = "text/event-stream"
@@ -39,14 +39,14 @@ class Lines:
         return None
 
 
-def heard(http: httpx.Client, request: httpx.Request, call: Call[T]) -> Iterator[T]:
+def iterate_events(http: httpx.Client, request: httpx.Request, call: Call[T]) -> Iterator[T]:
     """What the events say, read as an answer of the call each, until the stream ends."""
     lines = Lines()
     try:
         with closing(http.send(request, stream=True)) as response:
             if not _streams(response):
                 response.read()
-                yield call.result(answered(response))
+                yield call.result(read_response(response))
                 return
             for line in response.iter_lines():
                 data = lines.hear(line)
@@ -56,7 +56,7 @@ def heard(http: httpx.Client, request: httpx.Request, call: Call[T]) -> Iterator
         raise _lost(error, call) from error
 
 
-async def heard_async(
+async def iterate_events_async(
     http: httpx.AsyncClient, request: httpx.Request, call: Call[T]
 ) -> AsyncGenerator[T, None]:
     """The same, for ``async for``."""
@@ -65,7 +65,7 @@ async def heard_async(
         async with aclosing(await http.send(request, stream=True)) as response:
             if not _streams(response):
                 await response.aread()
-                yield call.result(answered(response))
+                yield call.result(read_response(response))
                 return
             async for line in response.aiter_lines():
                 data = lines.hear(line)
@@ -81,5 +81,5 @@ def _streams(response: httpx.Response) -> bool:
 
 
 def _lost(error: httpx.TransportError | httpx.DecodingError, call: Call[T]) -> TransportError:
-    lost = failed(error, call)
+    lost = transport_error(error, call)
     return Silence(str(lost)) if isinstance(error, httpx.ReadTimeout) else lost

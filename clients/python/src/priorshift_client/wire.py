@@ -40,7 +40,7 @@ class Connection:
         )
 
 
-def connection(
+def connect(
     base_url: str, key: str | None, timeout: float, compress: Compression | None
 ) -> Connection:
     """Checked; ``ValueError`` does not show the key."""
@@ -55,13 +55,15 @@ def connection(
     return Connection(url, headers, timeout, compress)
 
 
-def answered(response: httpx.Response) -> Answer:
+def read_response(response: httpx.Response) -> Answer:
     """The answer of httpx, whole."""
     headers = {name.lower(): value for name, value in response.headers.items()}
     return Answer(response.status_code, headers, response.content)
 
 
-def failed(error: httpx.TransportError | httpx.DecodingError, call: Call[Any]) -> TransportError:
+def transport_error(
+    error: httpx.TransportError | httpx.DecodingError, call: Call[Any]
+) -> TransportError:
     """What happened to the call on its way."""
     said = str(error) or type(error).__name__
     return TransportError(f"{call.method} {call.path}: {said}")
