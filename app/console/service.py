@@ -7,12 +7,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import httpx
 from rich.progress import Progress
 
 from app.console.terminal import Terminal
+
+if TYPE_CHECKING:
+    from app.settings import Settings
 
 PIECE = 1 << 18
 BARRED = 1 << 20
@@ -134,6 +137,18 @@ class Local:
     def events(self, path: str) -> Iterator[Any]:
         """None: what is asked within the process is answered at once."""
         return iter(())
+
+
+def local_service(settings: "Settings", key: str | None) -> Local:
+    """The application within this process, its database at this release."""
+    from app.main import create_app
+    from models_store import schema
+    from models_store.engine import connect
+
+    engine = connect(settings.database_url)
+    schema.migrate(engine)
+    engine.dispose()
+    return Local(create_app(settings), key)
 
 
 def ask(

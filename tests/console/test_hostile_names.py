@@ -156,15 +156,17 @@ Words = list[str]
 Case = Callable[[Place], list[Words]]
 
 
-def job_run(place: Place) -> list[Words]:
-    words = ["job", "run", "estimate", "--dataset", "grouped.parquet", "--model", "named"]
+ROWS = ("--dataset", "grouped.parquet", "--model", "named")
+
+
+def job_estimate(place: Place) -> list[Words]:
+    words = ["job", "estimate", *ROWS]
     there = [*words, "--method", "acc-qp", "--group-by", "group"]
     return [
         *([*there, *more] for more in ([], ["--detach"], ["--json"])),
         [*there, "--local"],
         [*words, "--filter", HOSTILE],
         [*words, "--column", f"{HOSTILE}=x"],
-        ["job", "run", "adjust", *words[3:], "--output", "adjusted", "--method", HOSTILE],
     ]
 
 
@@ -206,7 +208,14 @@ CASES: dict[str, Case] = {
         *(["compare", "named", file(place, "rows.parquet"), *m] for m in ([], ["--local"])),
         ["compare", "named", HOSTILE],
     ],
-    "job run": job_run,
+    "job estimate": job_estimate,
+    "job adjust": lambda place: [
+        ["job", "adjust", *ROWS, "--output", "adjusted", "--method", HOSTILE],
+    ],
+    "job register": lambda place: [
+        ["job", "register", *ROWS, "--label", HOSTILE],
+        ["job", "register", *ROWS, "--label", "group", "--local"],
+    ],
     "job list": lambda place: [
         *(["job", "list", *more] for more in ([], ["--local"])),
         ["job", "list", "--state", HOSTILE],
@@ -229,7 +238,7 @@ CASES: dict[str, Case] = {
     "demo": lambda place: [["demo", "--port", str(place.port)], ["demo", HOSTILE]],
 }  # fmt: skip
 SHOWN = {
-    "estimate", "history", "compare", "job run", "job show", "job follow", "job resume",
+    "estimate", "history", "compare", "job estimate", "job show", "job follow", "job resume",
 }  # fmt: skip
 """Commands that must show every name; what registers names or makes keys refuses some of them."""
 

@@ -193,7 +193,7 @@ SCORES = ("--dataset", "scores/*.parquet", "--model", "cards@champion")
 
 def adjust(data: str, output: str) -> list[str]:
     """Long work: a file for each partition."""
-    return ["run", "adjust", "--dataset", data, "--model", "cards", "--output", output,
+    return ["adjust", "--dataset", data, "--model", "cards", "--output", output,
             "--target-priors", "legit=0.9,fraud=0.1"]  # fmt: skip
 
 
@@ -266,7 +266,7 @@ class Terminal:
 
 class TestRun:
     def test_estimates_of_groups(self, service: Service, quick: Quick) -> None:
-        words = ("run", "estimate", *SCORES, "--group-by", "country", "--fail-on-shift")
+        words = ("estimate", *SCORES, "--group-by", "country", "--fail-on-shift")
         status, out, error = quick(*words)
         assert status == 3, error
         assert ": done, round" in error
@@ -282,7 +282,7 @@ class TestRun:
 
     def test_everything_that_can_be_said(self, service: Service, quick: Quick) -> None:
         status, out, error = quick(
-            "run", "estimate", "--dataset", "scores/", "--model", "cards@1",
+            "estimate", "--dataset", "scores/", "--model", "cards@1",
             "--filter", "country = 'NL'", "--method", "acc-qp", "--on-error", "skip",
             "--column", "legit=legit", "--column", "fraud=fraud", "--json",
             "--segment", "shop=a=b", "--observed-at", "2026-01-31T12:00:00Z",
@@ -375,7 +375,7 @@ class TestInterrupt:
 
 class TestInPlace:
     def test_says_the_same_and_is_in_the_list(self, service: Service) -> None:
-        words = ("run", "estimate", *SCORES)
+        words = ("estimate", *SCORES)
         with background(service.given, *words) as there:
             here = job(service.in_place, *words, "--local")
             out, error = there.communicate(timeout=patience(30))
@@ -386,7 +386,7 @@ class TestInPlace:
     def test_from_the_folder_that_one_is_in(self, service: Service) -> None:
         given = {k: v for k, v in service.in_place.items() if not k.endswith(("ROOTS", "ROOT"))}
         found = subprocess.run(
-            [*PRIORSHIFT, "job", "run", "adjust", "--dataset", "scores/", "--model", "cards@1",
+            [*PRIORSHIFT, "job", "adjust", "--dataset", "scores/", "--model", "cards@1",
              "--output", "adjusted", "--local", "--json"],
             env=given, cwd=service.folder / "data", capture_output=True, text=True, check=False,
             timeout=patience(60),
@@ -445,12 +445,12 @@ SIGNALLED = """
 import os, sys
 from app.cli import main
 from app.console import jobs
-made, number = jobs._made, int(sys.argv.pop(1))
+made, number = jobs._create, int(sys.argv.pop(1))
 def then(service, body):
     answer = made(service, body)
     os.kill(os.getpid(), number)
     return answer
-jobs._made = then
+jobs._create = then
 main()
 """
 """The command, sent a signal between the answer to its request and whatever comes next."""
@@ -491,20 +491,25 @@ class TestEndedAtOnce:
         service.cancel(newest["id"])
 
 
+OUT = (*SCORES, "--output", "x")
 MISTAKES = [
-    (["run", "estimate", "--dataset", "scores/", "--model", "nobody"], "no model named nobody"),
-    (["run", "estimate", "--dataset", "../x", "--model", "cards"], "/dataset/path"),
-    (["run", "estimate", *SCORES, "--filter", "country ="], "/dataset/filter"),
-    (["run", "estimate", *SCORES, "--output", "x"], "output does not belong to"),
-    (["run", "estimate", "--dataset", "scores/", "--model", "cards@"], "name an alias"),
-    (["run", "estimate", *SCORES, "--column", "legit"], "--column legit: write CLASS=VALUE"),
-    (["run", "estimate", *SCORES, "--segment", "shop"], "--segment shop: write KEY=VALUE"),
-    (["run", "estimate", *SCORES, *["--segment", "a=1"] * 2], "a is there twice"),
-    (["run", "estimate", *SCORES, "--observed-at", "now"], "/observed_at"),
-    (["run", "adjust", *SCORES, "--target-priors", "legit=a,fraud=b"], "CLASS=SHARE"),
-    (["run", "adjust", *SCORES, "--target-priors", "legit=1,legit=0"], "is there twice"),
-    (["run", "dance", *SCORES], "'dance' is not one of"),
-    (["run", "estimate", *SCORES, "--local", "--detach"], "nothing to --detach from"),
+    (["estimate", "--dataset", "scores/", "--model", "nobody"], "no model named nobody"),
+    (["estimate", "--dataset", "../x", "--model", "cards"], "/dataset/path"),
+    (["estimate", *SCORES, "--filter", "country ="], "/dataset/filter"),
+    (["estimate", *SCORES, "--output", "x"], "No such option: --output"),
+    (["estimate", "--dataset", "scores/", "--model", "cards@"], "name an alias"),
+    (["estimate", *SCORES, "--column", "legit"], "--column legit: write CLASS=VALUE"),
+    (["estimate", *SCORES, "--segment", "shop"], "--segment shop: write KEY=VALUE"),
+    (["estimate", *SCORES, *["--segment", "a=1"] * 2], "a is there twice"),
+    (["estimate", *SCORES, "--observed-at", "now"], "/observed_at"),
+    (["adjust", *SCORES], "Missing option '--output'"),
+    (["adjust", *OUT, "--target-priors", "legit=a,fraud=b"], "CLASS=SHARE"),
+    (["adjust", *OUT, "--target-priors", "legit=1,legit=0"], "is there twice"),
+    (["adjust", *OUT, "--segment", "a=1"], "No such option: --segment"),
+    (["register", *SCORES], "Missing option '--label'"),
+    (["register", *SCORES, "--label", "truth"], "leave version and alias out"),
+    (["dance", *SCORES], "No such command 'dance'"),
+    (["estimate", *SCORES, "--local", "--detach"], "nothing to --detach from"),
     (["show", "0" * 32], "there is no job 0000"),
     (["follow", "../models/cards"], "there is nothing at this address"),
     (["cancel", "nothing"], "there is no job"),
@@ -523,7 +528,7 @@ def test_a_job_that_fails_is_status_2(service: Service, quick: Quick) -> None:
     wrong = scores(np.random.default_rng(3), 50, 0.3)[1]
     wrong[7] = [0.9, 0.3]
     write(service.folder / "data" / "wrong" / "part9.parquet", wrong)
-    status, out, error = quick("run", "estimate", "--dataset", "wrong/", "--model", "cards")
+    status, out, error = quick("estimate", "--dataset", "wrong/", "--model", "cards")
     assert (status, out) == (2, "")
     assert "part9.parquet" in error.rpartition("priorshift:")[2]
     assert quick("list", "--state", "failed")[1].endswith("wrong/ failed")

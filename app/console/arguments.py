@@ -1,10 +1,10 @@
-"""A job in the words of a command line, as the service takes it."""
+"""Words of a command line as the service takes them."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 
-def model(text: str) -> dict[str, Any]:
+def parse_model(text: str) -> dict[str, Any]:
     """``cards``, ``cards@champion`` or ``cards@3``; the first means the latest version."""
     name, mark, which = text.partition("@")
     if mark and not which:
@@ -16,9 +16,9 @@ def model(text: str) -> dict[str, Any]:
     return {"model": name, "alias": which}
 
 
-def named(
+def parse_pairs(
     option: str,
-    given: Sequence[str],
+    texts: Sequence[str],
     name: str = "CLASS",
     cut: Callable[[str, str], tuple[str, str, str]] = str.rpartition,
 ) -> dict[str, str]:
@@ -26,26 +26,28 @@ def named(
 
     ``cut``: at which equals sign. A class may hold one, a column or a number hardly.
     """
-    found: dict[str, str] = {}
-    for text in given:
+    values: dict[str, str] = {}
+    for text in texts:
         key, mark, value = cut(text, "=")
         if not (mark and key and value):
             raise ValueError(f"{option} {text}: write {name}=VALUE")
-        if key in found:
+        if key in values:
             raise ValueError(f"{option}: {key} is there twice")
-        found[key] = value
-    return found
+        values[key] = value
+    return values
 
 
-def priors(text: str) -> dict[str, float]:
+def parse_priors(text: str | None) -> dict[str, float] | None:
     """``legit=0.95,fraud=0.05``."""
-    given = named("--target-priors", text.split(","))
+    if text is None:
+        return None
+    shares = parse_pairs("--target-priors", text.split(","))
     try:
-        return {name: float(value) for name, value in given.items()}
+        return {name: float(value) for name, value in shares.items()}
     except ValueError:
         raise ValueError(f"--target-priors {text}: write CLASS=SHARE,CLASS=SHARE") from None
 
 
-def stated(**given: Any) -> dict[str, Any]:
-    """What was given, without what was not."""
-    return {name: value for name, value in given.items() if value not in (None, [], {})}
+def drop_missing(**values: Any) -> dict[str, Any]:
+    """What there is, without what was left out."""
+    return {name: value for name, value in values.items() if value not in (None, [], {})}
