@@ -33,7 +33,7 @@ from app.core.prevalence.matching.version import Options, ReferenceRows
 from app.core.prevalence.source import Source, SourceModel, ValidationSet, derive
 from app.datasets.reading import BATCH_ROWS
 from app.engines import Engine, Local, Partition, Piece, Watch, estimate_partitions
-from app.engines.cluster import KEPT, MOST_TASKS, TASKS, Cluster
+from app.engines.cluster import MEMORY_SHARE, MOST_TASKS, TASKS, Cluster
 from app.engines.partition_work import Task, work
 from app.engines.statistics import Derivatives, Pass, Survey, packed, survey
 from app.engines.statistics import Source as Passed
@@ -443,7 +443,7 @@ class Costs:
         storage = numbers * 4 / self.storage
         tasks = max(min(TASKS * workers, MOST_TASKS), workers) * self.task * per
         first = storage + numbers * (self.read + self.survey) * per + tasks
-        kept = numbers * 4 <= KEPT * self.memory
+        kept = numbers * 4 <= MEMORY_SHARE * self.memory
         again = storage + numbers * (self.read + self.further + self.hold * kept) * per + tasks
         held = numbers * self.further * per + tasks
         following = again + (rounds - 2) * (held if kept else again)

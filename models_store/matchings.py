@@ -33,7 +33,7 @@ def arrays(matching: Matching | None, bins: Bins | None) -> Arrays:
         found |= {"bins_edges": bins.edges, "bins_counts": bins.counts}
     if matching is None:
         return found
-    embedding, kept = matching.embedding, matching.kept
+    embedding, kept = matching.embedding, matching.exact_rows
     found["match_standard"] = np.stack([embedding.standard.centre, embedding.standard.scale])
     found["match_frequencies"] = embedding.map.frequencies
     found["match_counts"] = embedding.counts

@@ -23,7 +23,7 @@ class Rows:
 
     def exact(self) -> Exact | None:
         assert self.model.matching is not None
-        return self.model.matching.kept
+        return self.model.matching.exact_rows
 
     def null_statistics(self, size: float, seed: int) -> None:
         """Nor a shift test."""

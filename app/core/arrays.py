@@ -95,8 +95,8 @@ def refused_rows(values: Floats) -> Codes:
 def _faults(values: Floats, pointer: str) -> InvalidInput:
     """The rows that are no probabilities, all of them counted."""
     wrong = refused_rows(values)
-    shown = [row_fault(values[i], int(i), pointer) for i in wrong[:FAULTS_SHOWN]]
-    return InvalidInput(shown, len(wrong))
+    first = [row_fault(values[i], int(i), pointer) for i in wrong[:FAULTS_SHOWN]]
+    return InvalidInput(first, len(wrong))
 
 
 def row_sums(rows: Floats) -> Floats:

@@ -46,10 +46,10 @@ def named(text: str) -> str:
 
 def worded(text: str) -> str:
     """The text as it is; ``ValueError`` for controls, lone surrogates and directions."""
-    found = CONTROL.search(text) or DIRECTIONS.search(text)
-    if found is not None:
-        where = f"at character {found.start() + 1}"
-        raise ValueError(f"holds {_called(found[0])} {where}; leave it out")
+    match = CONTROL.search(text) or DIRECTIONS.search(text)
+    if match is not None:
+        where = f"at character {match.start() + 1}"
+        raise ValueError(f"holds {_called(match[0])} {where}; leave it out")
     return text
 
 
@@ -92,15 +92,15 @@ class Spellings:
 
     def respelled(self, texts: Sequence[str]) -> list[str]:
         """Texts, those that are names as the names are spelled; the others as they are."""
-        found = [(text, self.find(text)) for text in texts]
-        return [text if place is None else self.names[place] for text, place in found]
+        places = [(text, self.find(text)) for text in texts]
+        return [text if place is None else self.names[place] for text, place in places]
 
 
 def merged(levels: Sequence[str]) -> tuple[tuple[str, ...], list[int]]:
     """Levels in form C, each once, and where each of the given ones is among them."""
     places: dict[str, int] = {}
-    found = [places.setdefault(composed(level), len(places)) for level in levels]
-    return tuple(places), found
+    positions = [places.setdefault(composed(level), len(places)) for level in levels]
+    return tuple(places), positions
 
 
 def _unseen(text: str, place: int) -> bool:

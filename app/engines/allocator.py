@@ -9,7 +9,7 @@ import ctypes
 from functools import cache
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-KEPT = 64 * 1024 * 1024
+TRIM_ABOVE = 64 * 1024 * 1024
 LARGEST = 16 * 1024 * 1024
 
 
@@ -19,4 +19,4 @@ def keep_memory() -> bool:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is None:
         return False
-    return bool(mallopt(M_MMAP_THRESHOLD, LARGEST) and mallopt(M_TRIM_THRESHOLD, KEPT))
+    return bool(mallopt(M_MMAP_THRESHOLD, LARGEST) and mallopt(M_TRIM_THRESHOLD, TRIM_ABOVE))

@@ -32,11 +32,11 @@ class State:
             self.groups[group] = Answers()
             self.groups[group].add(survey, tally.answers[group])
 
-    def add(self, tally: Tally, wanted: dict[Group, Pass]) -> None:
+    def add(self, tally: Tally, passes: dict[Group, Pass]) -> None:
         """Another round is done."""
         self.rounds += 1
-        for group, asked in wanted.items():
-            self.groups[group].add(asked, tally.answers[group])
+        for group, question in passes.items():
+            self.groups[group].add(question, tally.answers[group])
 
     def to_json(self) -> Json:
         """For whoever keeps it; a megabyte or so, most of it the sample."""
@@ -53,23 +53,23 @@ class State:
         }
 
     @classmethod
-    def resumed(cls, kept: Json | None, of: str) -> "State":
+    def resumed(cls, content: Json | None, of: str) -> "State":
         """What was kept, if it is of the same rows and priors; else nothing has been found yet."""
-        if kept is None or kept.get("format") != FORMAT or kept.get("of") != of:
+        if content is None or content.get("format") != FORMAT or content.get("of") != of:
             return cls(of)
-        groups = {tuple(given["group"]): _answers(given["sums"]) for given in kept["groups"]}
-        read: dict[str, Any] = kept["read"] | {"messages": tuple(kept["read"]["messages"])}
-        return cls(of, kept["rounds"], Read(**read), groups)
+        groups = {tuple(entry["group"]): _answers(entry["sums"]) for entry in content["groups"]}
+        read: dict[str, Any] = content["read"] | {"messages": tuple(content["read"]["messages"])}
+        return cls(of, content["rounds"], Read(**read), groups)
 
 
-def _answers(given: Json) -> Answers:
-    return Answers({key: Sums.from_json(sums) for key, sums in given.items()})
+def _answers(content: Json) -> Answers:
+    return Answers({key: Sums.from_json(sums) for key, sums in content.items()})
 
 
 def digest(partitions: Sequence[Partition], source: Source) -> str:
     """What the sums are of: partitions by name, priors, and what else is asked of the rows."""
-    found = hashlib.sha256(source.priors.tobytes())
-    found.update(repr((source.averages, source.bins is None, source.embedding is None)).encode())
+    sha256 = hashlib.sha256(source.priors.tobytes())
+    sha256.update(repr((source.averages, source.bins is None, source.embedding is None)).encode())
     for partition in partitions:
-        found.update(partition.name.encode() + b"\n")
-    return found.hexdigest()
+        sha256.update(partition.name.encode() + b"\n")
+    return sha256.hexdigest()

@@ -33,34 +33,34 @@ TASKS = 32
 and enough for none to be waited for long."""
 MOST_TASKS = 4096
 """Of a round; a cluster of more threads than that gets one task for each."""
-KEPT = 0.5
+MEMORY_SHARE = 0.5
 """Share of the workers' memory that may hold rows."""
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class InMemory:
     """A partition in a worker's memory."""
 
     name: str
-    kept: tuple[Piece, ...]
+    loaded: tuple[Piece, ...]
 
     def pieces(self) -> Iterator[Piece]:
         """As they were read."""
-        return iter(self.kept)
+        return iter(self.loaded)
 
     def __sizeof__(self) -> int:
-        return sum(_size(piece) for piece in self.kept)
+        return sum(_size(piece) for piece in self.loaded)
 
 
 def _size(piece: Piece) -> int:
     return piece.posteriors.nbytes + (0 if piece.groups is None else piece.groups.nbytes)
 
 
-def _load(bundle: Sequence[Partition]) -> tuple[Held, ...]:
-    return tuple(Held(partition.name, tuple(partition.pieces())) for partition in bundle)
+def _load(bundle: Sequence[Partition]) -> tuple[InMemory, ...]:
+    return tuple(InMemory(partition.name, tuple(partition.pieces())) for partition in bundle)
 
 
-def _given(argument: A) -> A:
+def _identity(argument: A) -> A:
     """A task, since scattered data would be lost with its worker."""
     return argument
 
@@ -84,7 +84,7 @@ class _Known:
     partitions: Sequence[Partition]
     bundles: list[Sequence[Partition]]
     bytes: int | None = None
-    held: list[Future[Any]] | None = None
+    in_memory: list[Future[Any]] | None = None
 
 
 class Cluster:
@@ -135,24 +135,28 @@ class Cluster:
         client = self._client
         try:
             known = self._about(partitions)
-            shared = client.submit(_given, argument, pure=False)
+            shared = client.submit(_identity, argument, pure=False)
             leaves = client.map(
-                _leaf, known.held or known.bundles, function=function, argument=shared, pure=False
+                _leaf,
+                known.in_memory or known.bundles,
+                function=function,
+                argument=shared,
+                pure=False,
             )
             level = leaves
             while len(level) > 1:
                 groups = [level[i : i + FAN_IN] for i in range(0, len(level), FAN_IN)]
                 level = client.map(_merged, groups, pure=False)
             sizes = [len(bundle) for bundle in known.bundles]
-            found: R = _Waiting(client, leaves, sizes, level[0], watch, self._patience).result()
+            total: R = _Waiting(client, leaves, sizes, level[0], watch, self._patience).result()
         except (OSError, TimeoutError, AttributeError) as error:
             # A client whose scheduler is gone has lost its connection object, too.
             if client.status == "running" and not isinstance(error, OSError | TimeoutError):
                 raise
             raise EngineLost(f"the Dask scheduler went away: {error}") from error
-        known.bytes = found.bytes
-        watch.progress(Progress(watch.round, len(partitions), len(partitions), found.rows))
-        return found
+        known.bytes = total.bytes
+        watch.progress(Progress(watch.round, len(partitions), len(partitions), total.rows))
+        return total
 
     def _about(self, partitions: Sequence[Partition]) -> _Known:
         """Whether these very partitions were asked before, and where their rows are now."""
@@ -165,16 +169,16 @@ class Cluster:
             step = -(-len(partitions) // tasks)
             bundles = [partitions[i : i + step] for i in range(0, len(partitions), step)]
             known = self._known = _Known(partitions, bundles)
-        elif self._keep and known.held is None and known.bytes is not None:
+        elif self._keep and known.in_memory is None and known.bytes is not None:
             memory = sum(worker["memory_limit"] or 0 for worker in workers)
-            if known.bytes <= KEPT * memory:
-                known.held = self._client.map(_load, known.bundles, pure=False)
+            if known.bytes <= MEMORY_SHARE * memory:
+                known.in_memory = self._client.map(_load, known.bundles, pure=False)
         return known
 
 
 def _workers(client: Client) -> dict[str, Any]:
-    found: dict[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
-    return found
+    workers: dict[str, Any] = client.scheduler_info(n_workers=-1)["workers"]
+    return workers
 
 
 class _Waiting:
@@ -192,7 +196,7 @@ class _Waiting:
         self._client, self._leaves, self._sizes, self._top = client, leaves, sizes, top
         self._watch, self._patience = watch, patience
         self._pinged = self._seen = monotonic()
-        self._told = 0
+        self._reported = 0
         self._over = Event()
         top.add_done_callback(lambda _: self._over.set())
 
@@ -239,6 +243,6 @@ class _Waiting:
     def _tell(self) -> None:
         finished = [leaf.status == "finished" for leaf in self._leaves]
         done = sum(size for size, over in zip(self._sizes, finished, strict=True) if over)
-        if self._told < done < sum(self._sizes):
-            self._told = done
+        if self._reported < done < sum(self._sizes):
+            self._reported = done
             self._watch.progress(Progress(self._watch.round, done, sum(self._sizes), None))

@@ -11,7 +11,7 @@ from app.engines.checkpoint import State, digest
 from app.engines.engine import MOST_GROUPS, Engine, EngineError, Watch
 from app.engines.partition_work import Task, work
 from app.engines.partitions import Partition
-from app.engines.remote_evidence import Answers, SummedEvidence, Wanted
+from app.engines.remote_evidence import Answers, SummedEvidence, SumMissing
 from app.engines.statistics import Pass, Source, survey
 from app.engines.tallies import SAMPLED, Group, Json, Read, Tally
 from app.estimation import Estimate, Method, Request, SourceRows, SummedBatch, estimated
@@ -56,29 +56,31 @@ def estimate_partitions(
     waiting = watch or Watch()
     method, _ = choose(model, _batch(model, 0, 0), request.method)
     source = _source(model, method)
-    found = State.resumed(state, digest(partitions, source))
-    rounds = _Rounds(engine, partitions, source, most_groups, waiting, found, keep)
-    if found.rounds == 0:
+    checkpoint = State.resumed(state, digest(partitions, source))
+    rounds = _Rounds(engine, partitions, source, most_groups, waiting, checkpoint, keep)
+    if checkpoint.rounds == 0:
         rounds.survey(method in LIKELIHOOD or request.shift is not None)
-    if found.read.rows == 0:
+    if checkpoint.read.rows == 0:
         raise InvalidInput.at("/dataset", "holds no rows that could be estimated from")
     open_ = {
-        group: _evidence(model, source, answers, found, source_rows)
-        for group, answers in found.groups.items()
+        group: _evidence(model, source, answers, checkpoint, source_rows)
+        for group, answers in checkpoint.groups.items()
     }
     done: dict[Group, Estimate] = {}
     while open_:
-        wanted: dict[Group, Pass] = {}
+        passes: dict[Group, Pass] = {}
         for group, evidence in open_.items():
             waiting.check()
             try:
                 done[group] = estimated(evidence, request)
-            except Wanted as asked:
-                wanted[group] = asked.wanted
-        open_ = {group: evidence for group, evidence in open_.items() if group in wanted}
-        if wanted:
-            rounds.another(wanted)
-    return Outcome({group: done[group] for group in found.groups}, found.rounds, found.read)
+            except SumMissing as interruption:
+                passes[group] = interruption.missing
+        open_ = {group: evidence for group, evidence in open_.items() if group in passes}
+        if passes:
+            rounds.another(passes)
+    return Outcome(
+        {group: done[group] for group in checkpoint.groups}, checkpoint.rounds, checkpoint.read
+    )
 
 
 def _source(model: SourceModel, method: Method) -> Source:
@@ -122,21 +124,21 @@ class _Rounds:
         if not self.partitions:
             return
         sampled = -(-SAMPLED // (len(self.source.priors) * len(self.partitions)))
-        asked = survey(self.source, likelihood)
-        tally = self._sum(Task(self.source, asked, self.most_groups, sampled))
-        self.state.surveyed(tally, asked)
+        survey_pass = survey(self.source, likelihood)
+        tally = self._sum(Task(self.source, survey_pass, self.most_groups, sampled))
+        self.state.surveyed(tally, survey_pass)
         self.keep(self.state.to_json())
 
-    def another(self, wanted: dict[Group, Pass]) -> None:
+    def another(self, passes: dict[Group, Pass]) -> None:
         """Once more, for what each group wants."""
         tidy = all(answers.tidy for answers in self.state.groups.values())
-        tally = self._sum(Task(replace(self.source, tidy=tidy), wanted, self.most_groups))
-        if tally.rows != self.state.read.rows or tally.answers.keys() != wanted.keys():
+        tally = self._sum(Task(replace(self.source, tidy=tidy), passes, self.most_groups))
+        if tally.rows != self.state.read.rows or tally.answers.keys() != passes.keys():
             raise DataChanged(
                 f"round {self.state.rounds + 1} read {tally.rows} rows, those before "
                 f"{self.state.read.rows}: the data set was written to meanwhile; start again"
             )
-        self.state.add(tally, wanted)
+        self.state.add(tally, passes)
         self.keep(self.state.to_json())
 
     def _sum(self, task: Task) -> Tally:

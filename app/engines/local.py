@@ -45,20 +45,20 @@ class Local:
         watch: Watch,
     ) -> R:
         """As every engine does."""
-        told = _Told(watch, len(partitions))
+        counter = _Counter(watch, len(partitions))
         room = _Room(self.memory)
         waiting: deque[Future[R]] = deque()
         total: R | None = None
         stop = _Stop()
-        watched = (_Watched(partition, room, told, stop) for partition in partitions)
+        watched = (_Watched(partition, room, counter, stop) for partition in partitions)
         with ThreadPoolExecutor(self.threads, "partition") as pool:
             try:
                 for partition in watched:
                     waiting.append(pool.submit(function, argument, partition))
                     if len(waiting) >= AHEAD * self.threads:
-                        total = _merged(total, waiting.popleft().result(), told)
+                        total = _merged(total, waiting.popleft().result(), counter)
                 while waiting:
-                    total = _merged(total, waiting.popleft().result(), told)
+                    total = _merged(total, waiting.popleft().result(), counter)
             except BaseException:
                 stop.now = True
                 pool.shutdown(wait=True, cancel_futures=True)
@@ -67,8 +67,8 @@ class Local:
         return total
 
 
-def _merged(total: R | None, more: R, told: "_Told") -> R:
-    told.another()
+def _merged(total: R | None, more: R, counter: "_Counter") -> R:
+    counter.another()
     return more if total is None else total.merge(more)
 
 
@@ -78,7 +78,7 @@ class _Stop:
 
 
 @dataclass
-class _Told:
+class _Counter:
     """Counts what is done, and says so."""
 
     watch: Watch
@@ -144,7 +144,7 @@ class _Watched:
 
     partition: Partition
     room: _Room
-    told: _Told
+    counter: _Counter
     stop: _Stop
 
     @property
@@ -160,7 +160,7 @@ class _Watched:
                 if piece is None:
                     return
                 taken = self.room.learn(taken, COPIES * piece.posteriors.nbytes)
-                self.told.read(len(piece.posteriors))
+                self.counter.read(len(piece.posteriors))
                 yield piece
             finally:
                 self.room.leave(taken)

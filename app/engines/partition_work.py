@@ -22,14 +22,14 @@ GATHERED = 1 << 21
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """``wanted``: the pass of each group, or the survey of whatever group there is.
+    """``passes``: the pass of each group, or the survey of whatever group there is.
 
     ``sampled``: rows that a partition gives to the driver's sample, with the survey; one of each
     group at least.
     """
 
     source: Source
-    wanted: dict[Group, Pass] | Survey
+    passes: dict[Group, Pass] | Survey
     most_groups: int
     sampled: int = 0
 
@@ -44,17 +44,17 @@ class _Work:
 
     def add(self, group: Group, rows: AnyFloats) -> None:
         """Some rows of a group."""
-        wanted = self.task.wanted
-        asked = wanted if isinstance(wanted, Survey) else wanted.get(group)
-        if asked is None:
+        passes = self.task.passes
+        question = passes if isinstance(passes, Survey) else passes.get(group)
+        if question is None:
             return
-        if isinstance(wanted, Survey):
+        if isinstance(passes, Survey):
             self._keep_some(group, rows)
         length = max(CHUNK // rows.shape[1], 1)
         for first in range(0, len(rows), length):
             chunk = Chunk(rows[first : first + length], self.task.source)
-            found, before = asked.over(chunk), self.answers.get(group)
-            self.answers[group] = found if before is None else before.merge(found)
+            sums, before = question.over(chunk), self.answers.get(group)
+            self.answers[group] = sums if before is None else before.merge(sums)
 
     def _keep_some(self, group: Group, rows: AnyFloats) -> None:
         if group not in self.some:
@@ -66,10 +66,10 @@ class _Work:
 
     def finished(self) -> dict[Group, Sums]:
         """All answers; those of the survey with the sample."""
-        if not isinstance(self.task.wanted, Survey):
+        if not isinstance(self.task.passes, Survey):
             return self.answers
-        kept = sum(sample.kept for sample, _ in self.some.values())
-        step = -(-kept // self.task.sampled)
+        sampled = sum(sample.size for sample, _ in self.some.values())
+        step = -(-sampled // self.task.sampled)
         return {
             group: Sums(self.answers[group].added | looked.counted(), sample.joined(step))
             for group, (sample, looked) in self.some.items()
@@ -102,16 +102,16 @@ def _of(piece: Piece) -> Read:
 
 def _gathered(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
     """Grouped pieces several at a time, others one by one."""
-    held: list[Piece] = []
+    bundle: list[Piece] = []
     numbers = 0
     for piece in pieces:
-        held.append(piece)
+        bundle.append(piece)
         numbers += piece.posteriors.size
         if piece.groups is None or numbers >= GATHERED:
-            yield held
-            held, numbers = [], 0
-    if held:
-        yield held
+            yield bundle
+            bundle, numbers = [], 0
+    if bundle:
+        yield bundle
 
 
 def _by_group(pieces: list[Piece]) -> Iterator[tuple[Group, AnyFloats]]:

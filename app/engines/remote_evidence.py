@@ -1,6 +1,6 @@
 """Likelihood and evidence of rows that are elsewhere: every pass is answered by sums.
 
-Whoever asks for a sum that is not here yet is interrupted by ``Wanted``, and asked again when a
+Whoever asks for a sum that is not here yet is interrupted by ``SumMissing``, and asked again when a
 round has brought it; what was found until then is found again from the sums that are here. So the
 core's solvers run as they are, those of many groups share their rounds, and all that has to be kept
 for going on elsewhere or later are the sums.
@@ -39,12 +39,12 @@ from app.estimation.evidence import Evidence
 from app.estimation.request import PosteriorBatch
 
 
-class Wanted(Exception):
+class SumMissing(Exception):
     """A sum that the next round must bring."""
 
-    def __init__(self, wanted: Pass) -> None:
-        self.wanted = wanted
-        super().__init__(wanted.key)
+    def __init__(self, missing: Pass) -> None:
+        self.missing = missing
+        super().__init__(missing.key)
 
 
 @dataclass
@@ -53,18 +53,18 @@ class Answers:
 
     sums: dict[str, Sums] = field(default_factory=dict)
 
-    def ask(self, wanted: Pass) -> dict[str, Floats]:
-        """The answer, or ``Wanted``."""
-        found = self.sums.get(wanted.key)
-        if found is None:
-            raise Wanted(wanted)
-        return {name: values.astype(np.float64) for name, values in found.added.items()}
+    def ask(self, question: Pass) -> dict[str, Floats]:
+        """The answer, or ``SumMissing``."""
+        sums = self.sums.get(question.key)
+        if sums is None:
+            raise SumMissing(question)
+        return {name: values.astype(np.float64) for name, values in sums.added.items()}
 
-    def add(self, wanted: Pass, found: Sums) -> None:
+    def add(self, question: Pass, sums: Sums) -> None:
         """What a round brought; the survey has the answers to other passes with it."""
-        self.sums[wanted.key] = found
-        if isinstance(wanted, Survey):
-            self.sums |= {taken.key: Sums(found.added, {}) for taken in wanted.passes}
+        self.sums[question.key] = sums
+        if isinstance(question, Survey):
+            self.sums |= {taken.key: Sums(sums.added, {}) for taken in question.passes}
 
     @property
     def survey(self) -> Sums:
@@ -74,8 +74,8 @@ class Answers:
     @property
     def tidy(self) -> bool:
         """Whether all rows are known to be fit for the likelihood as they are."""
-        found = self.sums.get(Counting.key)
-        return found is not None and not found.added["untidy"].any()
+        counting = self.sums.get(Counting.key)
+        return counting is not None and not counting.added["untidy"].any()
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,10 +111,10 @@ class SummedLikelihood(Likelihood):
 
     def _log_mass(self, size: float) -> float:
         """Σ ln d_i at the source priors, where ℓ is to be zero."""
-        found = self.answers.ask(self.start)
+        sums = self.answers.ask(self.start)
         if isinstance(self.start, Derivatives):
-            return float(found["log_density"][0])
-        return log_density(self, float(self.source[1]), float(found["total"][0]), size)
+            return float(sums["log_density"][0])
+        return log_density(self, float(self.source[1]), float(sums["total"][0]), size)
 
     def strided(self, step: int) -> Likelihood:
         """What was sent of the rows, whatever the ``step``."""
@@ -139,9 +139,9 @@ class SummedLikelihood(Likelihood):
 
     def hessian(self, p: Floats) -> tuple[Floats, Floats]:
         """The negative Hessian of ℓ at ``p``, and its gradient."""
-        found = self._at(p, True)
-        hessian = unpacked(found["hessian"], len(p))
-        return hessian / self._n, found["multipliers"] / self._n
+        sums = self._at(p, True)
+        hessian = unpacked(sums["hessian"], len(p))
+        return hessian / self._n, sums["multipliers"] / self._n
 
     def gain(self, p: Floats) -> float:
         """ℓ(p)."""
@@ -184,9 +184,9 @@ class SummedEvidence(Evidence):
     @cached_property
     def row_mean(self) -> RowMean:
         """Of the calibrated posteriors, from sums about the source priors."""
-        found, size = self._survey, float(self.batch.size)
-        moved = found["first"] / size
-        products = found["second"] - size * np.outer(moved, moved)
+        sums, size = self._survey, float(self.batch.size)
+        moved = sums["first"] / size
+        products = sums["second"] - size * np.outer(moved, moved)
         return RowMean(size, self.source + moved, products)
 
     @cached_property
@@ -197,12 +197,12 @@ class SummedEvidence(Evidence):
     @cached_property
     def embedded(self) -> Embedded:
         """The mean of the random features of the rows."""
-        found, size, axes = self._survey, self.batch.size, self.matching.embedding.axes
-        mean = found["features"] / size
+        sums, size, axes = self._survey, self.batch.size, self.matching.embedding.axes
+        mean = sums["features"] / size
         if axes is None:
             return Embedded(mean, size, None)
         inside = mean @ axes
-        return Embedded(mean, size, found["products"] / size - np.outer(inside, inside))
+        return Embedded(mean, size, sums["products"] / size - np.outer(inside, inside))
 
     def binned(self, batch: PosteriorBatch, bins: Bins) -> Floats:
         """Counts of as many rows as of a batch."""

@@ -57,9 +57,11 @@ class Chunk:
     def likelihood(self) -> Likelihood:
         """Of these rows."""
         source = self.source
-        found = source.likelihood(self.rows)
+        likelihood = source.likelihood(self.rows)
         calibrated = source.calibration.method != "none" and source.priors.all()
-        return found.counted(all_of(len(self.rows))) if source.tidy or calibrated else found
+        return (
+            likelihood.counted(all_of(len(self.rows))) if source.tidy or calibrated else likelihood
+        )
 
     @cached_property
     def raw(self) -> Floats:
@@ -108,9 +110,9 @@ class Counting:
 
     def over(self, chunk: Chunk) -> Sums:
         """Of a chunk."""
-        found = chunk.likelihood.census
-        counts = np.array([found.rows, found.size, found.unsupported])
-        return _sums(census=counts, untidy=np.array([float(not found.tidy)]))
+        census = chunk.likelihood.census
+        counts = np.array([census.rows, census.size, census.unsupported])
+        return _sums(census=counts, untidy=np.array([float(not census.tidy)]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,14 +207,14 @@ class Survey:
     def over(self, chunk: Chunk) -> Sums:
         """Of a chunk."""
         source = chunk.source
-        found = _sums(rows=np.array([len(chunk.rows)]), decisions=decision_counts(chunk.rows)).added
-        for asked in self.passes:
-            found |= asked.over(chunk).added
+        sums = _sums(rows=np.array([len(chunk.rows)]), decisions=decision_counts(chunk.rows)).added
+        for question in self.passes:
+            sums |= question.over(chunk).added
         if source.averages:
-            found |= _centred(source.calibration.apply(chunk.raw), source.priors).added
+            sums |= _centred(source.calibration.apply(chunk.raw), source.priors).added
         if source.embedding is not None:
-            found |= _embedded(chunk.raw, source.embedding).added
-        return Sums(found, {})
+            sums |= _embedded(chunk.raw, source.embedding).added
+        return Sums(sums, {})
 
 
 def survey(source: Source, likelihood: bool = True) -> Survey:
@@ -237,8 +239,10 @@ def _centred(rows: Floats, about: Floats) -> Sums:
 
 def _embedded(rows: Floats, embedding: Embedding) -> Sums:
     """Sums of features, and of their products along the axes."""
-    found, n = Embedded.of(rows, embedding), len(rows)
-    if found.spread is None or embedding.axes is None:
-        return _sums(features=n * found.mean)
-    inside = found.mean @ embedding.axes
-    return _sums(features=n * found.mean, products=n * (found.spread + np.outer(inside, inside)))
+    embedded, n = Embedded.of(rows, embedding), len(rows)
+    if embedded.spread is None or embedding.axes is None:
+        return _sums(features=n * embedded.mean)
+    inside = embedded.mean @ embedding.axes
+    return _sums(
+        features=n * embedded.mean, products=n * (embedded.spread + np.outer(inside, inside))
+    )

@@ -21,20 +21,20 @@ class Sample:
     step: int = 1
     seen: int = 0
     rows: list[AnyFloats] = field(default_factory=list)
-    kept: int = 0
+    size: int = 0
 
     def add(self, rows: AnyFloats) -> None:
         """Some rows more."""
         picked = self._of(rows)
-        while self.kept + len(picked) > self.most:
+        while self.size + len(picked) > self.most:
             self.rows = [np.concatenate(self.rows)[::2]] if self.rows else []
-            self.kept = sum(map(len, self.rows))
+            self.size = sum(map(len, self.rows))
             self.step *= 2
             picked = self._of(rows)
         self.seen += len(rows)
         if len(picked):
             self.rows.append(picked.copy())
-            self.kept += len(picked)
+            self.size += len(picked)
 
     def _of(self, rows: AnyFloats) -> AnyFloats:
         return rows[-self.seen % self.step :: self.step]

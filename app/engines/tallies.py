@@ -57,25 +57,25 @@ class Sums:
         return {"added": _packed(self.added), "joined": _packed(self.joined)}
 
     @classmethod
-    def from_json(cls, given: Json) -> "Sums":
+    def from_json(cls, content: Json) -> "Sums":
         """What ``to_json`` made."""
-        return cls(_unpacked(given["added"]), _unpacked(given["joined"]))
+        return cls(_unpacked(content["added"]), _unpacked(content["joined"]))
 
 
 def thinned(joined: dict[str, Numbers]) -> dict[str, Numbers]:
     """Every other row, and the weights to make up for the rest."""
-    found = {name: values[::2] for name, values in joined.items()}
-    if "weights" in found:
-        found["weights"] = found["weights"] * (joined["weights"].sum() / found["weights"].sum())
-    return found
+    halved = {name: values[::2] for name, values in joined.items()}
+    if "weights" in halved:
+        halved["weights"] = halved["weights"] * (joined["weights"].sum() / halved["weights"].sum())
+    return halved
 
 
 def _packed(arrays: dict[str, Numbers]) -> Json:
     return {name: pack(values) for name, values in arrays.items()}
 
 
-def _unpacked(given: Json) -> dict[str, Numbers]:
-    return {name: unpack(values) for name, values in given.items()}
+def _unpacked(content: Json) -> dict[str, Numbers]:
+    return {name: unpack(values) for name, values in content.items()}
 
 
 def pack(values: Numbers) -> Json:
@@ -86,11 +86,11 @@ def pack(values: Numbers) -> Json:
     return {"type": kind, "shape": list(values.shape), "data": data}
 
 
-def unpack(given: Json) -> Numbers:
+def unpack(content: Json) -> Numbers:
     """What ``pack`` made of an array."""
-    kind = np.dtype({"float32": "<f4", "float64": "<f8"}[given["type"]])
-    flat = np.frombuffer(base64.b64decode(given["data"]), kind)
-    return np.array(flat.reshape(given["shape"]), kind.newbyteorder("="))
+    kind = np.dtype({"float32": "<f4", "float64": "<f8"}[content["type"]])
+    flat = np.frombuffer(base64.b64decode(content["data"]), kind)
+    return np.array(flat.reshape(content["shape"]), kind.newbyteorder("="))
 
 
 @dataclass(frozen=True)
@@ -146,6 +146,6 @@ class Tally:
             answers[group] = theirs if ours is None else ours.merge(theirs)
         if len(answers) > self.most_groups:
             raise TooManyGroups(self.most_groups)
-        if sum(found.numbers for found in answers.values()) > MOST_JOINED:
-            answers = {group: found.thinned() for group, found in answers.items()}
+        if sum(sums.numbers for sums in answers.values()) > MOST_JOINED:
+            answers = {group: sums.thinned() for group, sums in answers.items()}
         return Tally(answers, self.most_groups, self.read.and_(other.read))

@@ -85,15 +85,15 @@ def true_shares(labels: Codes, classes: int) -> Floats:
     return shares
 
 
-def evaluate(batch: Batch, found: Estimate, labels: Codes) -> Evaluation:
+def evaluate(batch: Batch, estimate: Estimate, labels: Codes) -> Evaluation:
     """Evaluate an estimate of ``batch`` that came with its adjusted posteriors."""
     shares = compare(
-        found.prevalence,
-        found.counted,
-        None if found.interval is None else (found.interval.lower, found.interval.upper),
+        estimate.prevalence,
+        estimate.counted,
+        None if estimate.interval is None else (estimate.interval.lower, estimate.interval.upper),
         labels,
     )
-    if not isinstance(batch, PosteriorBatch) or found.posteriors is None:
+    if not isinstance(batch, PosteriorBatch) or estimate.posteriors is None:
         return shares
     return Evaluation(
         shares.size,
@@ -102,7 +102,7 @@ def evaluate(batch: Batch, found: Estimate, labels: Codes) -> Evaluation:
         shares.estimate,
         shares.covered,
         PosteriorQuality.of(batch.posteriors, labels),
-        PosteriorQuality.of(found.posteriors, labels),
+        PosteriorQuality.of(estimate.posteriors, labels),
     )
 
 

@@ -58,7 +58,7 @@ class Evidence:
                 self.warn(note.code, note.message)
 
     @property
-    def said(self) -> tuple[Warning, ...]:
+    def warnings(self) -> tuple[Warning, ...]:
         """The warnings so far."""
         return tuple(self._warnings.values())
 
@@ -165,7 +165,7 @@ class Evidence:
     def likelihood(self) -> Likelihood:
         """The likelihood of the batch."""
         if isinstance(self.batch, PosteriorBatch):
-            found = self.likelihood_of_rows(self.batch)
+            likelihood = self.likelihood_of_rows(self.batch)
             if self.model.validation_size is None:
                 self.warn(
                     "uncalibrated",
@@ -173,18 +173,18 @@ class Evidence:
                     "validation set, with which they are calibrated",
                 )
         else:
-            found = Likelihood.of_outputs(
+            likelihood = Likelihood.of_outputs(
                 self.confusion.conditional, self.source, self.unlabelled_counts, self.label_counts
             )
         # A row of posteriors has mass on some class; only then is it worth counting now.
         sure = isinstance(self.batch, PosteriorBatch) and bool((self.source > 0).all())
-        if not sure and found.unsupported:
+        if not sure and likelihood.unsupported:
             self.warn(
                 "unsupported-rows",
-                f"{found.unsupported:.0f} rows are impossible under the source model and were "
+                f"{likelihood.unsupported:.0f} rows are impossible under the source model and were "
                 "left out of the likelihood",
             )
-        return found
+        return likelihood
 
     @cached_property
     def information(self) -> Floats:
@@ -196,9 +196,9 @@ class Evidence:
     @cached_property
     def maximum(self) -> MleResult:
         """The certified maximum of the likelihood."""
-        found = mle(self.likelihood)
-        self.warn_if_short(found.status, found.optimality_gap)
-        return found
+        maximum = mle(self.likelihood)
+        self.warn_if_short(maximum.status, maximum.optimality_gap)
+        return maximum
 
     def warn_if_short(self, status: str, gap: float) -> None:
         """Say so if a search ended where the log-likelihood lacks something that matters."""

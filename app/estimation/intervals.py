@@ -42,13 +42,13 @@ def interval(
     ``MethodUnavailable`` for a kind that a method has not; None, with a warning, where there is
     none or it would cost too much.
     """
-    found = _chosen(evidence, method, solution, options)
-    if found is None:
+    answer = _chosen(evidence, method, solution, options)
+    if answer is None:
         return None
-    p, unknown = solution.prevalence, found.unknown
+    p, unknown = solution.prevalence, answer.unknown
     if unknown is not None and solution.unknown is not None:
         unknown = min(unknown[0], solution.unknown), max(unknown[1], solution.unknown)
-    lower, upper = np.minimum(found.lower, p), np.maximum(found.upper, p)
+    lower, upper = np.minimum(answer.lower, p), np.maximum(answer.upper, p)
     if solution.unidentified:
         # Each of them may have nothing, or all that the others leave.
         twins = list(solution.unidentified)
@@ -57,7 +57,7 @@ def interval(
     if len(p) == 2 and unknown is None:
         # One share, told twice.
         lower, upper = np.minimum(lower, 1.0 - upper[::-1]), np.maximum(upper, 1.0 - lower[::-1])
-    return replace(found, lower=lower, upper=upper, unknown=unknown)
+    return replace(answer, lower=lower, upper=upper, unknown=unknown)
 
 
 def _chosen(
@@ -115,16 +115,16 @@ def _few_errors_counted(evidence: Evidence, options: IntervalOptions) -> bool:
     return bool(counts.min() < FEW) and counts.size <= MOST_RESAMPLED
 
 
-def _credible(found: Posterior, options: IntervalOptions) -> IntervalAnswer:
+def _credible(posterior: Posterior, options: IntervalOptions) -> IntervalAnswer:
     if options.of == "batch" or options.method != "auto":
         raise MethodUnavailable("this interval", "bayes has credible intervals of the population")
-    return IntervalAnswer(found.lower, found.upper, options.level, "credible", options.of)
+    return IntervalAnswer(posterior.lower, posterior.upper, options.level, "credible", options.of)
 
 
 def _likely(evidence: Evidence, options: IntervalOptions) -> IntervalAnswer:
     kind = options.method
     assert kind != "bootstrap"
-    found = likelihood_intervals(
+    intervals = likelihood_intervals(
         evidence.likelihood,
         evidence.maximum,
         options.level,
@@ -132,11 +132,11 @@ def _likely(evidence: Evidence, options: IntervalOptions) -> IntervalAnswer:
         kind,
         evidence.uncertainty,
     )
-    if found.approximate:
+    if intervals.approximate:
         message = "ends near zero come from a quadratic approximation: the batch is large"
         evidence.warn("approximate-interval", message)
     named: IntervalMethod = "likelihood" if kind == "auto" else kind
-    return IntervalAnswer(found.lower, found.upper, options.level, named, options.of)
+    return IntervalAnswer(intervals.lower, intervals.upper, options.level, named, options.of)
 
 
 def _binomial(evidence: Evidence, options: IntervalOptions) -> IntervalAnswer:
@@ -176,8 +176,8 @@ def _bootstrapped(
         message = f"a bootstrap of {method} would take too long at this size; no interval is given"
         evidence.warn("no-interval", message)
         return None
-    found = replicates.intervals(options.level)
-    lower, upper = found.lower, found.upper
+    percentiles = replicates.intervals(options.level)
+    lower, upper = percentiles.lower, percentiles.upper
     if method in ("em", "mle"):
         lower, upper = _with_profile(evidence, options, lower, upper)
     return IntervalAnswer(
@@ -207,12 +207,12 @@ def _with_profile(
     ends = (p == 0) | (p == 1)
     if not ends.any():
         return lower, upper
-    found = likelihood_intervals(
+    profile = likelihood_intervals(
         evidence.likelihood, evidence.maximum, options.level, "population", "wald"
     )
     return (
-        np.where(ends, np.minimum(lower, found.lower), lower),
-        np.where(ends, np.maximum(upper, found.upper), upper),
+        np.where(ends, np.minimum(lower, profile.lower), lower),
+        np.where(ends, np.maximum(upper, profile.upper), upper),
     )
 
 

@@ -56,11 +56,11 @@ def availability(model: SourceModel) -> list[Availability]:
     return answers
 
 
-def choose(model: SourceModel, batch: Batch, asked: str) -> tuple[Method, str]:
+def choose(model: SourceModel, batch: Batch, name: str) -> tuple[Method, str]:
     """The method that answers, and why; ``MethodUnavailable`` where the model cannot."""
-    if asked == "auto":
+    if name == "auto":
         return _automatic(model, batch)
-    method = canonical(asked)
+    method = canonical(name)
     refused = refusal(method, model, batch)
     if refused is not None:
         raise MethodUnavailable(method, refused)

@@ -40,7 +40,7 @@ WORTH = 0.05
 """A method replaces the default when it is better by more standard errors than ``BEYOND``, and by
 more than this share of the default's error. The errors are those over the halves: batches of one
 half share what that half happens to hold."""
-ASKED = Request(em=EmOptions(max_iterations=200))
+REQUEST = Request(em=EmOptions(max_iterations=200))
 
 
 def scored(source: Source, model: SourceModel, seed: int = 0) -> SourceModel:
@@ -56,8 +56,8 @@ def scored(source: Source, model: SourceModel, seed: int = 0) -> SourceModel:
             f"below {FEWEST_ROWS} rows, or {FEWEST_OF_A_CLASS} of a class, methods cannot be "
             "tried on it, and estimates rest on little"
         )
-        said = (*model.warnings, Warning("validation-too-small", message))
-        return replace(model, warnings=said)
+        warnings = (*model.warnings, Warning("validation-too-small", message))
+        return replace(model, warnings=warnings)
     return replace(model, scorecard=_scorecard(source, validation, model, seed))
 
 
@@ -194,17 +194,17 @@ def _tried(trial: _Trial, methods: list[Method]) -> dict[Method, tuple[float, fl
     model = trial.half.model
     evidence = Evidence(model, PosteriorBatch(trial.posteriors), trial.half)
     before = _brier(evidence.rows, trial.labels)
-    found = {}
+    errors = {}
     for method in methods:
         try:
-            p = solve(evidence, method, ASKED).prevalence
+            p = solve(evidence, method, REQUEST).prevalence
         except MethodUnavailable:
-            found[method] = (float("nan"), float("nan"))
+            errors[method] = (float("nan"), float("nan"))
             continue
         source = evidence.source_of(method)
         after = _brier(evidence.adjusted(source, p), trial.labels)
-        found[method] = absolute_error(trial.truth, p), after - before
-    return found
+        errors[method] = absolute_error(trial.truth, p), after - before
+    return errors
 
 
 def _brier(posteriors: Floats, labels: Codes) -> float:
@@ -229,10 +229,10 @@ def _choice(model: SourceModel, scores: tuple[Score, ...]) -> tuple[str, str]:
         if len(score.errors) and np.isfinite(score.errors).all()
     }
     usual, because = default(model)
-    shown = ", ".join(
+    by_candidate = ", ".join(
         f"{name} {by_method[name].errors.mean():.4f}" for name in CANDIDATES if name in by_method
     )
-    told = f"mean error of the shares on the scorecard: {shown}"
+    comparison = f"mean error of the shares on the scorecard: {by_candidate}"
     if usual not in by_method:
         return usual, because
     best, least = usual, 0.0
@@ -246,5 +246,5 @@ def _choice(model: SourceModel, scores: tuple[Score, ...]) -> tuple[str, str]:
         if gain.mean() > max(least, doubt, WORTH * by_method[usual].errors.mean()):
             best, least = name, float(gain.mean())
     if best == usual:
-        return usual, f"{because}; {told}"
-    return best, f"better than {usual} beyond doubt; {told}"
+        return usual, f"{because}; {comparison}"
+    return best, f"better than {usual} beyond doubt; {comparison}"

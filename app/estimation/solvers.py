@@ -74,19 +74,19 @@ def _require_used(evidence: Evidence, method: Method, request: Request) -> None:
     """
     if request.soft and method not in SOFT:
         raise InvalidInput.at("/options/soft", _hard(method))
-    given = {**vars(request.em), **vars(request.bayes)}
+    options = {**vars(request.em), **vars(request.bayes)}
     defaults = {**vars(EmOptions()), **vars(BayesOptions())}
-    said = []
+    unused = []
     for name, methods in OPTIONS.items():
-        if method in methods or np.array_equal(given[name], defaults[name]):
+        if method in methods or np.array_equal(options[name], defaults[name]):
             continue
         owners = " and ".join(methods)
         if request.method != "auto":
             message = f"is of {owners}, not of {method}; leave it out"
             raise InvalidInput.at(f"/options/{name}", message)
-        said.append(f"{name} is of {owners}")
-    if said:
-        evidence.warn("options-unused", f"{'; '.join(said)}; the method here is {method}")
+        unused.append(f"{name} is of {owners}")
+    if unused:
+        evidence.warn("options-unused", f"{'; '.join(unused)}; the method here is {method}")
 
 
 def _hard(method: Method) -> str:
@@ -128,52 +128,52 @@ def _inverted(
 
 
 def _constrained(evidence: Evidence, request: Request) -> Solution:
-    found = _inverted(partial(acc_qp, soft=request.soft), evidence, request)
+    solution = _inverted(partial(acc_qp, soft=request.soft), evidence, request)
     if not request.soft:
-        return found
+        return solution
     evidence.warn(
         "blind-to-the-unknown",
         "predicted outputs always sum to one: what is none of the classes is taken for a mixture "
         "of them, and unknown_share says nothing; match features with rffm",
     )
-    return replace(found, unknown=1.0 - float(found.prevalence.sum()))
+    return replace(solution, unknown=1.0 - float(solution.prevalence.sum()))
 
 
 def _random_features(evidence: Evidence, request: Request) -> Solution:
     embedding, source = evidence.matching.embedding, evidence.model.output_priors
-    found = match_means(embedding.means, evidence.embedded.mean, source, request.soft)
-    return _matched(evidence, found, embedding.gram, 1.0, request.soft)
+    match = match_means(embedding.means, evidence.embedded.mean, source, request.soft)
+    return _matched(evidence, match, embedding.gram, 1.0, request.soft)
 
 
 def _kernel(name: KernelName, evidence: Evidence, request: Request) -> Solution:
     kernels = evidence.kernels(name)
-    found = kernels.match(evidence.model.output_priors, request.soft)
+    match = kernels.match(evidence.model.output_priors, request.soft)
     G = gram(kernels.reference.within, kernels.reference.labels)
     bound = 1.0 if name == "gaussian" else None
-    return _matched(evidence, found, G, bound, request.soft)
+    return _matched(evidence, match, G, bound, request.soft)
 
 
 def _matched(
-    evidence: Evidence, found: Match, G: Floats, bound: float | None, soft: bool
+    evidence: Evidence, match: Match, G: Floats, bound: float | None, soft: bool
 ) -> Solution:
     """``bound``: the largest norm of a row's features; None where they have none."""
-    _warn_unidentified(evidence, found.unidentified)
-    if found.status != "converged":
-        message = f"the solver reports {found.status}; do not rely on this estimate"
+    _warn_unidentified(evidence, match.unidentified)
+    if match.status != "converged":
+        message = f"the solver reports {match.status}; do not rely on this estimate"
         evidence.warn("solver", message)
     reach = float("inf")
     if bound is not None:
         sizes = evidence.matching.embedding.counts
         separation = lambda_min(G) if soft else delta_min(G)
-        shares, size = found.prevalence, evidence.batch.size
+        shares, size = match.prevalence, evidence.batch.size
         reach = radius(shares, sizes, size, RADIUS_RISK, bound, separation)
     diagnostics = Diagnostics(
-        found.status,
-        optimality_gap=found.optimality_gap,
+        match.status,
+        optimality_gap=match.optimality_gap,
         radius=reach if np.isfinite(reach) else None,
     )
-    unknown = 1.0 - float(found.prevalence.sum()) if soft else None
-    return Solution(found.prevalence, diagnostics, unknown=unknown, unidentified=found.unidentified)
+    unknown = 1.0 - float(match.prevalence.sum()) if soft else None
+    return Solution(match.prevalence, diagnostics, unknown=unknown, unidentified=match.unidentified)
 
 
 def _soft(evidence: Evidence, request: Request) -> Solution:
@@ -230,17 +230,17 @@ def _stopped(evidence: Evidence, request: Request) -> Solution:
     result = em(evidence.likelihood, options.tolerance, options.max_iterations, trace=True)
     assert result.trace is not None
     rows = evidence.model.calibration.apply(validation.posteriors)
-    found = em_stop.stop(result.trace, evidence.source, rows, validation.labels)
+    stop = em_stop.stop(result.trace, evidence.source, rows, validation.labels)
     evidence.warn(
         "blocks-shifts",
         "em-stop judges precision at the source's prevalence and stops early where the shift is "
         "real; register with calibration instead, and use mle",
     )
-    p = result.trace[found.step]
+    p = result.trace[stop.step]
     gain = evidence.likelihood.gain(p)
     gap = max(float(evidence.likelihood.multipliers(p).max()) - 1.0, 0.0)
-    diagnostics = Diagnostics("stopped", found.step, gap, gain)
-    return Solution(p, diagnostics, result.trace, found.precision)
+    diagnostics = Diagnostics("stopped", stop.step, gap, gain)
+    return Solution(p, diagnostics, result.trace, stop.precision)
 
 
 def _cde(evidence: Evidence, request: Request) -> Solution:
@@ -265,20 +265,20 @@ def _cde(evidence: Evidence, request: Request) -> Solution:
 
 
 def _bayes(evidence: Evidence, request: Request) -> Solution:
-    asked = request.bayes
-    prior = np.ones(len(evidence.source)) if asked.prior is None else asked.prior
+    options = request.bayes
+    prior = np.ones(len(evidence.source)) if options.prior is None else options.prior
     level = 0.95 if request.interval is None else request.interval.level
     if isinstance(evidence.batch, OutputBatch):
         counts = evidence.unlabelled_counts
         if evidence.label_counts is not None:
             prior = prior + evidence.label_counts
-        found = bayes.of_counts(evidence.confusion, counts, prior, level, asked.seed)
+        posterior = bayes.of_counts(evidence.confusion, counts, prior, level, options.seed)
     else:
         if bayes.too_large(evidence.likelihood):
             reason = "sampling this many rows and classes would take too long; use mle"
             raise MethodUnavailable("bayes", reason)
-        found = bayes.of_rows(evidence.likelihood, evidence.maximum, prior, level, asked.seed)
-    return Solution(found.mean, Diagnostics("converged"), credible=found)
+        posterior = bayes.of_rows(evidence.likelihood, evidence.maximum, prior, level, options.seed)
+    return Solution(posterior.mean, Diagnostics("converged"), credible=posterior)
 
 
 def _maximised(evidence: Evidence, request: Request) -> Solution:

@@ -90,15 +90,15 @@ def estimated(evidence: Evidence, request: Request) -> Estimate:
         unknown=_unknown(solution, spread),
         fit=fit,
         histogram=counted,
-        warnings=evidence.said,
+        warnings=evidence.warnings,
     )
 
 
 def _histogram(evidence: Evidence, adjusted: Floats | None) -> Histogram | None:
-    found = histogram(evidence.batch, adjusted)
-    if isinstance(found, Histogram):
-        return found
-    evidence.warn(found.code, found.message)
+    outcome = histogram(evidence.batch, adjusted)
+    if isinstance(outcome, Histogram):
+        return outcome
+    evidence.warn(outcome.code, outcome.message)
     return None
 
 
@@ -162,7 +162,7 @@ def adjust_batch(
         weights = evidence.log_offsets(source, target)
         if len(model.classes) == 2 and weights is not None:
             threshold = score_threshold(costs, model.calibration, weights)
-    return AdjustedRows(adjusted, source, target, method, evidence.said, decided, threshold)
+    return AdjustedRows(adjusted, source, target, method, evidence.warnings, decided, threshold)
 
 
 def _known(shares: Floats) -> Floats:
@@ -184,7 +184,7 @@ def adjust_intercepts(
     rows: SourceRows | None = None,
 ) -> AdjustedModel:
     """Intercepts of a softmax model, adjusted to ``target`` or to the estimate of a batch."""
-    method, said = None, model.warnings
+    method, warnings = None, model.warnings
     source = model.output_priors
     if target is None:
         assert batch is not None
@@ -192,7 +192,7 @@ def adjust_intercepts(
         method, _ = choose(model, batch, request.method)
         target = _known(solve(evidence, method, request).prevalence)
         source = evidence.source_of(method)
-        said = evidence.said
+        warnings = evidence.warnings
     if gains_from_nothing(source, target) or (target == 0).any():
         reason = "a class with a share of zero, in the source or in the target, has no intercept"
         raise MethodUnavailable("adjusting intercepts to these priors", reason)
@@ -203,7 +203,7 @@ def adjust_intercepts(
         raise MethodUnavailable("adjusting intercepts", reason)
     offsets = calibration.bias + log_weights(source, target)
     moved = adjusted_intercepts(intercepts, scale, offsets, reference)
-    return AdjustedModel(moved.scale, moved.intercepts, target, method, said)
+    return AdjustedModel(moved.scale, moved.intercepts, target, method, warnings)
 
 
 def compare_priors(
@@ -215,7 +215,7 @@ def compare_priors(
     solution = solve(evidence, "mle", request)
     tested = request.shift or ShiftOptions()
     shift = _shift(evidence, solution.prevalence, evidence.source, tested, rows)
-    return ShiftAnswer(batch.size, shift, solution.diagnostics, evidence.said)
+    return ShiftAnswer(batch.size, shift, solution.diagnostics, evidence.warnings)
 
 
 def check_region(model: SourceModel, batch: Batch, priors: Floats, level: float) -> RegionAnswer:
@@ -243,7 +243,7 @@ def check_region(model: SourceModel, batch: Batch, priors: Floats, level: float)
         degrees_of_freedom=degrees,
         p_value=p_value,
         prevalence=top.prevalence,
-        warnings=evidence.said,
+        warnings=evidence.warnings,
     )
 
 
@@ -298,15 +298,15 @@ def _shift(
 
 
 def _reference(evidence: Evidence, options: ShiftOptions, rows: SourceRows | None) -> Reference:
-    asked = options.reference
+    reference = options.reference
     available = _source_rows(evidence) is not None
-    if asked in ("scaled-chi-square", "bootstrap") and not available:
+    if reference in ("scaled-chi-square", "bootstrap") and not available:
         reason = "the version has no validation set; register one"
-        raise MethodUnavailable(f"the {asked} reference", reason)
-    if asked == "bootstrap" and not isinstance(evidence.batch, PosteriorBatch):
+        raise MethodUnavailable(f"the {reference} reference", reason)
+    if reference == "bootstrap" and not isinstance(evidence.batch, PosteriorBatch):
         reason = "predicted outputs have the scaled-chi-square reference"
         raise MethodUnavailable("the bootstrap reference", reason)
-    if asked == "chi-square" or not available:
+    if reference == "chi-square" or not available:
         advice = 'ask for reference "auto"' if available else "register a validation set"
         evidence.warn(
             "raw-shift-test",
@@ -314,14 +314,14 @@ def _reference(evidence: Evidence, options: ShiftOptions, rows: SourceRows | Non
             f"miscalibrated classifier alarms on every large batch: {advice}",
         )
         return "chi-square"
-    if asked == "auto" and rows is not None and _at_the_boundary(evidence):
+    if reference == "auto" and rows is not None and _at_the_boundary(evidence):
         evidence.warn(
             "boundary-source",
             "a source prior is within two standard errors of zero, where chi-square is too "
             "cautious; the test was made by resampling the validation set",
         )
         return "bootstrap"
-    return "bootstrap" if asked == "bootstrap" else "scaled-chi-square"
+    return "bootstrap" if reference == "bootstrap" else "scaled-chi-square"
 
 
 def _source_rows(evidence: Evidence) -> float | None:

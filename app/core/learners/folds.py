@@ -5,10 +5,10 @@ import numpy as np
 from app.core.arrays import Codes
 
 
-def fold_count(labels: Codes, asked: int) -> int:
-    """``asked``, or the rows of the rarest class where those are fewer."""
+def fold_count(labels: Codes, folds: int) -> int:
+    """``folds``, or the rows of the rarest class where those are fewer."""
     counts = np.bincount(labels)
-    return int(min(asked, counts[counts > 0].min()))
+    return int(min(folds, counts[counts > 0].min()))
 
 
 def stratified(labels: Codes, folds: int, seed: int) -> Codes:

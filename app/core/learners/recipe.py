@@ -103,10 +103,10 @@ class Recipe:
         return self.parameters.get("distribution") == "multinomial"
 
 
-def completed(learner: Learner, given: Mapping[str, Any], at: str) -> dict[str, Any]:
-    """``given`` with the defaults of what it leaves out; ``InvalidInput`` for what is not known."""
+def completed(learner: Learner, parameters: Mapping[str, Any], at: str) -> dict[str, Any]:
+    """``parameters`` and defaults of the others; ``InvalidInput`` for what is not known."""
     known, faults = PARAMETERS[learner], Faults()
-    for name, value in given.items():
+    for name, value in parameters.items():
         if name not in known:
             message = f"is not a parameter of {learner}, which takes {', '.join(known)}"
             faults.add(at + pointer(name), message)
@@ -115,4 +115,4 @@ def completed(learner: Learner, given: Mapping[str, Any], at: str) -> dict[str, 
         if fault is not None:
             faults.add(at + pointer(name), fault)
     faults.raise_if_any()
-    return {name: given.get(name, rule.default) for name, rule in known.items()}
+    return {name: parameters.get(name, rule.default) for name, rule in known.items()}

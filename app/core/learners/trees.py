@@ -75,13 +75,13 @@ class Forest:
 
     def posteriors(self, encoded: Floats) -> Floats:
         """N × C for an encoded N × P table."""
-        found = np.empty((len(encoded), self.values.shape[1]))
+        posteriors = np.empty((len(encoded), self.values.shape[1]))
         for rows, leaves in self.trees.leaves(encoded.astype(np.float32)):
-            total = np.zeros((leaves.shape[1], found.shape[1]))
+            total = np.zeros((leaves.shape[1], posteriors.shape[1]))
             for tree in leaves:
                 total += self.values[tree]
-            found[rows] = total / len(leaves)
-        return found
+            posteriors[rows] = total / len(leaves)
+        return posteriors
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """Its parameters by name."""

@@ -245,10 +245,10 @@ def _unidentified(laid: Structure) -> tuple[str, ...]:
 
 
 def _warnings(laid: Structure, floored: bool, size: int) -> tuple[Warning, ...]:
-    found = []
+    warnings = []
     missing = _unidentified(laid)
     if missing:
-        found.append(
+        warnings.append(
             Warning(
                 "unidentified-link",
                 f"the source's coefficient is 0 where the link would scale it ({', '.join(missing)}"
@@ -256,7 +256,7 @@ def _warnings(laid: Structure, floored: bool, size: int) -> tuple[Warning, ...]:
             )
         )
     if floored:
-        found.append(
+        warnings.append(
             Warning(
                 "variance-floor",
                 "a component runs through its rows, and only the floor keeps its variance from 0; "
@@ -264,10 +264,10 @@ def _warnings(laid: Structure, floored: bool, size: int) -> tuple[Warning, ...]:
             )
         )
     if size <= laid.parameters:
-        found.append(
+        warnings.append(
             Warning(
                 "few-rows",
                 f"{size} rows for {laid.parameters} numbers; use a link with fewer numbers",
             )
         )
-    return tuple(found)
+    return tuple(warnings)

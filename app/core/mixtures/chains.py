@@ -47,8 +47,8 @@ def effective_size(draws: Floats) -> tuple[float, float]:
     correlations = 1 - (within - _autocovariances(split).mean(axis=0)) / pooled
     pairs = correlations[: 2 * (half // 2)].reshape(-1, 2).sum(axis=1)
     negative = np.flatnonzero(pairs < 0)
-    kept = np.minimum.accumulate(pairs[: negative[0]] if len(negative) else pairs)
-    time = max(-1 + 2 * float(kept.sum()), 1 / np.log10(total))
+    positive = np.minimum.accumulate(pairs[: negative[0]] if len(negative) else pairs)
+    time = max(-1 + 2 * float(positive.sum()), 1 / np.log10(total))
     return total / time, rhat
 
 

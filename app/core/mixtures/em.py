@@ -53,11 +53,11 @@ def run(
     active, trace = np.arange(count), []
     for step in range(1, max_steps + 1):
         deadline.check()
-        kept = weights[active]
-        new = maximise(problem, t * kept[..., None], state.some(active))
+        active_weights = weights[active]
+        new = maximise(problem, t * active_weights[..., None], state.some(active))
         joint = log_joint(problem.y, problem.means(new.theta), new.sigmas, new.proportions)
         density = log_density(joint)
-        following = (kept * density).sum(axis=1)
+        following = (active_weights * density).sum(axis=1)
         state.theta[active], state.sigmas[active] = new.theta, new.sigmas
         state.proportions[active] = new.proportions
         with np.errstate(invalid="ignore"):
@@ -71,17 +71,17 @@ def run(
     return Runs(state, value, converged, steps, np.array(trace))
 
 
-def best_of(problem: Problem, t: Floats, at: State, kept: int) -> Runs:
-    """Run the first start and those of the others that are best after a few steps, ``kept`` in all.
+def best_of(problem: Problem, t: Floats, at: State, finalists: int) -> Runs:
+    """Run ``finalists`` starts: the first, and the best of the others after a few steps.
 
-    The trace of each begins after these steps, unless all starts are kept.
+    The trace of each begins after these steps, unless all starts are finalists.
     """
-    if kept >= len(t):
+    if finalists >= len(t):
         return run(problem, t, at)
     tried = run(problem, t, at, max_steps=SCREENING)
     value = np.where(at_floor(problem, tried.state), -np.inf, tried.log_likelihoods)
     value[0] = np.inf
-    state = tried.state.some(np.argsort(-value, kind="stable")[:kept])
+    state = tried.state.some(np.argsort(-value, kind="stable")[:finalists])
     joint = log_joint(problem.y, problem.means(state.theta), state.sigmas, state.proportions)
     return run(problem, responsibilities(joint, log_density(joint)), state)
 

@@ -89,10 +89,10 @@ def _fit(rows: Floats, y: Floats, count: int, degree: int, starts: int, seed: in
         degree,
     )
     whole = problem(structure(LINKS["pM5"], plain, rows), rows, y, FLOOR * spread)
-    kept = 1 if count == 1 else starts
-    tried = kept if count == 1 else TRIED * starts
+    finalists = 1 if count == 1 else starts
+    tried = finalists if count == 1 else TRIED * starts
     first = _starts(rows, y, count, tried, np.random.default_rng(seed))
-    runs = best_of(whole, first, beginning(whole, plain.proportions, tried), kept)
+    runs = best_of(whole, first, beginning(whole, plain.proportions, tried), finalists)
     floored = at_floor(whole, runs.state)
     at = best(runs, floored)
     betas = whole.coefficients(runs.state.theta)[at]
@@ -111,7 +111,7 @@ def _fit(rows: Floats, y: Floats, count: int, degree: int, starts: int, seed: in
         bic=bic,
         icl=bic + 2 * entropy,
         parameters=whole.structure.parameters,
-        starts=kept,
+        starts=finalists,
         agreed=agreed(runs, at),
         steps=int(runs.steps[at]),
         status="converged" if runs.converged[at] else "iteration-limit",
@@ -129,9 +129,9 @@ def residual_deviation(rows: Floats, y: Floats) -> float:
 
 
 def _warnings(mixture: RegressionMixture, floored: bool, size: int) -> tuple[Warning, ...]:
-    found = []
+    warnings = []
     if floored:
-        found.append(
+        warnings.append(
             Warning(
                 "variance-floor",
                 "a component runs through its rows, and only the floor keeps its variance from 0; "
@@ -139,10 +139,10 @@ def _warnings(mixture: RegressionMixture, floored: bool, size: int) -> tuple[War
             )
         )
     if (mixture.proportions * size < 1).any():
-        found.append(
+        warnings.append(
             Warning("empty-component", "a component holds less than one row; ask for fewer")
         )
-    return tuple(found)
+    return tuple(warnings)
 
 
 def _starts(rows: Floats, y: Floats, count: int, starts: int, random: Generator) -> Floats:

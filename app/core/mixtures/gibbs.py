@@ -134,10 +134,10 @@ def _scans(
         members = labels[(random.random((chains, len(rows), 1)) > reached).sum(axis=-1)]
         weight = random.standard_gamma(prior.concentration + members.sum(axis=1))
         share = weight / weight.sum(axis=1, keepdims=True)
-        given = conditional(prior, products, members)
-        sigma = np.sqrt(given.scale / random.standard_gamma(given.shape))
+        full_conditional = conditional(prior, products, members)
+        sigma = np.sqrt(full_conditional.scale / random.standard_gamma(full_conditional.shape))
         errors = sigma[..., None] * random.standard_normal((chains, count, terms))
-        beta = source.coefficients + given.shift(errors)
+        beta = source.coefficients + full_conditional.shift(errors)
         if scan >= 0:
             betas[:, scan], sigmas[:, scan], shares[:, scan] = beta, sigma, share
     return betas, sigmas, shares

@@ -76,19 +76,19 @@ def quantiles(
     ``means`` n × K. The components' own quantiles bracket the mixture's; the distribution
     function rises, so halving the bracket finds the one root however flat it is between modes.
     """
-    wanted = np.asarray(levels, dtype=np.float64)
-    answer = np.empty((len(means), len(wanted)))
-    step = max(1, BLOCK // max(1, means.shape[1] * len(wanted)))
+    probabilities = np.asarray(levels, dtype=np.float64)
+    answer = np.empty((len(means), len(probabilities)))
+    step = max(1, BLOCK // max(1, means.shape[1] * len(probabilities)))
     present = proportions > 0
     sigmas, proportions = sigmas[present], proportions[present]
     for start in range(0, len(means), step):
         deadline.check()
         block = means[start : start + step, None, present]
-        own = block + sigmas * ndtri(wanted)[:, None]
+        own = block + sigmas * ndtri(probabilities)[:, None]
         lower, upper = own.min(axis=-1), own.max(axis=-1)
         for _ in range(HALVINGS):
             middle = lower + 0.5 * (upper - lower)
-            below = ndtr((middle[..., None] - block) / sigmas) @ proportions < wanted
+            below = ndtr((middle[..., None] - block) / sigmas) @ proportions < probabilities
             lower, upper = np.where(below, middle, lower), np.where(below, upper, middle)
         answer[start : start + step] = lower + 0.5 * (upper - lower)
     return answer

@@ -242,18 +242,20 @@ def _calibrated(source: Source, validation: ValidationSet, reporting: bool) -> _
         method = min(compared, key=compared.__getitem__)
     calibration = fit(method, rows, labels)
     per_score = method not in FAMILIES and method != "none"
-    found = None
+    quality = None
     if reporting or per_score:
-        found, held_out = report(source.calibration, calibration, rows, labels, folds, compared)
+        quality, mean_posterior = report(
+            source.calibration, calibration, rows, labels, folds, compared
+        )
     if per_score:
-        priors = _shares(held_out)
+        priors = _shares(mean_posterior)
     elif method in FAMILIES and FAMILIES[method].biased:
         priors = _shares(np.bincount(labels, minlength=len(source.classes)).astype(np.float64))
     else:
         priors = _shares(calibration.apply(rows).sum(axis=0))
     priors = without_traces(priors)
-    warnings.extend(_calibration_warnings(source.classes, calibration, found))
-    return _Calibrated(calibration, priors, found, tuple(warnings))
+    warnings.extend(_calibration_warnings(source.classes, calibration, quality))
+    return _Calibrated(calibration, priors, quality, tuple(warnings))
 
 
 def without_traces(priors: Floats) -> Floats:
@@ -262,7 +264,7 @@ def without_traces(priors: Floats) -> Floats:
 
 
 def _calibration_warnings(
-    classes: tuple[str, ...], calibration: Calibration, found: Report | None
+    classes: tuple[str, ...], calibration: Calibration, quality: Report | None
 ) -> list[Warning]:
     warnings = []
     if calibration.regularised:
@@ -288,13 +290,14 @@ def _calibration_warnings(
             'little narrow; "bcts" carries its own error'
         )
         warnings.append(Warning("calibration-taken-as-exact", message))
-    worst = None if found is None else found.after.misses
-    if found is not None and worst is not None:
+    worst = None if quality is None else quality.after.misses
+    if quality is not None and worst is not None:
+        gap, z = quality.after.gap[worst], abs(quality.after.z[worst])
         message = (
-            f"the mean posterior of {classes[worst]} misses its label frequency by "
-            f"{found.after.gap[worst]:+.4f}, {abs(found.after.z[worst]):.1f} standard errors on "
-            f"the validation set (more than {BEYOND:.0f} are not chance): estimates carry that "
-            'error. Register the version with calibration "bcts"'
+            f"the mean posterior of {classes[worst]} misses its label frequency by {gap:+.4f}, "
+            f"{z:.1f} standard errors on the validation set (more than {BEYOND:.0f} are not "
+            "chance): estimates carry that error. Register the version with calibration "
+            '"bcts"'
         )
         warnings.append(Warning("uncalibrated", message))
     return warnings

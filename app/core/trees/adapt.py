@@ -52,16 +52,16 @@ def adapt(
     first = {a: _first_test(model.columns[a], batch.column(a), class_weights) for a in tested}
     p_values = adjusted_p_values([test.p_value for test in first.values()], options.correction)
     adjusted = dict(zip(first, p_values, strict=True))
-    shifts, said = [], []
+    shifts, warnings = [], []
     for a, name in enumerate(model.attributes):
         if a not in first:
             shifts.append(AttributeShift(name, None, 1.0, False, "none"))
             continue
         one = _Attribute(name, model.columns[a], batch.column(a), class_weights, options)
-        shift, warnings = one.decide(first[a], adjusted[a])
+        shift, more = one.decide(first[a], adjusted[a])
         shifts.append(shift)
-        said += warnings
-    return _with_thresholds(model, batch, shifts, said, class_weights)
+        warnings += more
+    return _with_thresholds(model, batch, shifts, warnings, class_weights)
 
 
 def adjusted_p_values(p_values: Sequence[float], correction: Correction) -> list[float]:
@@ -102,40 +102,40 @@ class _Attribute:
         if (steps.tests and not shift.shifted) or not (steps.maps or steps.percentiles):
             return shift, []
         if not steps.maps:
-            kind, said = self._percentiles()
-            return replace(shift, kind=kind), said
+            kind, warnings = self._percentiles()
+            return replace(shift, kind=kind), warnings
         weights = self._weights
-        found = linear_map(self.column, self.batch, weights)
-        if found is None:
+        linear = linear_map(self.column, self.batch, weights)
+        if linear is None:
             return self._without_map(shift)
-        shift = replace(shift, alpha=found.alpha, beta=found.beta)
+        shift = replace(shift, alpha=linear.alpha, beta=linear.beta)
         if not steps.percentiles:
             return replace(shift, kind="linear"), []
-        second = self._second_test(found, weights)
+        second = self._second_test(linear, weights)
         shift = replace(shift, second=second)
         if second.p_value >= self.options.significance:
             return replace(shift, kind="linear"), []
-        kind, said = self._percentiles()
-        mirrored = mirrored_test(self.column, self.batch, found, weights)
+        kind, warnings = self._percentiles()
+        mirrored = mirrored_test(self.column, self.batch, linear, weights)
         if mirrored.p_value >= self.options.significance:
-            said = [*said, _decreasing(self.name)]
-        return replace(shift, kind=kind), said
+            warnings = [*warnings, _decreasing(self.name)]
+        return replace(shift, kind=kind), warnings
 
     @property
     def _weights(self) -> Floats | None:
         return None if self.class_weights is None else self.column.weights(self.class_weights)
 
-    def _second_test(self, found: LinearMap, weights: Floats | None) -> KolmogorovSmirnov:
+    def _second_test(self, linear: LinearMap, weights: Floats | None) -> KolmogorovSmirnov:
         if self.options.second_test == "plain":
-            return plain_test(self.column, self.batch, found, weights)
-        return bootstrap_test(self.column, self.batch, found, weights, self.options.seed)
+            return plain_test(self.column, self.batch, linear, weights)
+        return bootstrap_test(self.column, self.batch, linear, weights, self.options.seed)
 
     def _without_map(self, shift: AttributeShift) -> tuple[AttributeShift, list[Warning]]:
         """A deviation is zero: percentiles if the strategy has them, else nothing."""
         if not STRATEGIES[self.options.strategy].percentiles:
             return shift, [_constant(self.name)]
-        kind, said = self._percentiles()
-        return replace(shift, kind=kind), [_constant(self.name), *said]
+        kind, warnings = self._percentiles()
+        return replace(shift, kind=kind), [_constant(self.name), *warnings]
 
     def _percentiles(self) -> tuple[Kind, list[Warning]]:
         if len(self.batch) >= self.options.minimum_batch:
@@ -147,7 +147,7 @@ def _with_thresholds(
     model: VersatileTree,
     batch: Batch,
     shifts: list[AttributeShift],
-    said: list[Warning],
+    warnings: list[Warning],
     class_weights: Floats | None,
 ) -> Adapted:
     tree = model.tree
@@ -161,7 +161,7 @@ def _with_thresholds(
         worst = _worst([changes[node] for node in nodes.tolist()])
         shifts[a] = replace(shift, attained_share=worst)
     ordered = tuple(changes[node] for node in tree.inner.tolist())
-    return Adapted(tree.with_thresholds(adapted), tuple(shifts), ordered, tuple(said))
+    return Adapted(tree.with_thresholds(adapted), tuple(shifts), ordered, tuple(warnings))
 
 
 def _changes(
@@ -181,8 +181,8 @@ def _changes(
     if shift.kind == "linear":
         assert shift.alpha is not None
         assert shift.beta is not None
-        found = LinearMap(shift.alpha, shift.beta)
-        return [ThresholdChange(node, name, t, found.threshold(t)) for node, t in ordered]
+        linear = LinearMap(shift.alpha, shift.beta)
+        return [ThresholdChange(node, name, t, linear.threshold(t)) for node, t in ordered]
     shares = shares_below(model.columns[a], source, class_weights)
     return [
         ThresholdChange(node, name, t, *_by_share(t, share, batch.singles(a)))

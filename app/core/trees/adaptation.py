@@ -82,9 +82,9 @@ def adaptation(
     """
     check_rows(rows, len(model.attributes), "/features")
     batch = Batch(rows)
-    said: tuple[Warning, ...] = ()
+    warnings: tuple[Warning, ...] = ()
     if deployment_labels is not None and target_priors is None:
-        target_priors, said = labelled_priors(deployment_labels, len(model.classes))
+        target_priors, warnings = labelled_priors(deployment_labels, len(model.classes))
     adapted, shift, more = _adapted(model, batch, options, target_priors)
     leaves = adapted.tree.leaves(rows)
     per_node = np.bincount(leaves, minlength=len(model.decisions))
@@ -98,7 +98,7 @@ def adaptation(
         counts / counts.sum(),
         _changed(model, adapted, leaves, rows),
         leaves,
-        (*said, *adapted.warnings, *more),
+        (*warnings, *adapted.warnings, *more),
     )
 
 
@@ -144,7 +144,7 @@ def _adapted(
     if target_priors is None:
         return adapt(model, batch, options), None, ()
     if isinstance(target_priors, str):
-        search, said = adapt_and_estimate(model, batch, options)
-        return search.adapted, search.shift, said
+        search, warnings = adapt_and_estimate(model, batch, options)
+        return search.adapted, search.shift, warnings
     search = adapt_under(model, batch, options, target_priors)
     return search.adapted, search.shift, ()

@@ -37,9 +37,9 @@ class Column:
         ordered = values[present][order]
         with np.errstate(over="ignore"):
             single = ordered.astype(np.float32)
-        kept = single if np.array_equal(single, ordered) else ordered
+        stored = single if np.array_equal(single, ordered) else ordered
         codes = labels[present][order].astype(np.min_scalar_type(max(classes - 1, 0)))
-        return cls(kept, codes, classes, int(len(values) - len(ordered)))
+        return cls(stored, codes, classes, int(len(values) - len(ordered)))
 
     @property
     def size(self) -> int:

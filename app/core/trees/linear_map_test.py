@@ -24,23 +24,23 @@ MOST = 2_000
 
 
 def plain_test(
-    column: Column, batch: NDArray[np.floating], found: LinearMap, weights: Floats | None
+    column: Column, batch: NDArray[np.floating], linear: LinearMap, weights: Floats | None
 ) -> KolmogorovSmirnov:
     """The test of the corrected batch, snapped to the training lattice, against the column."""
-    corrected = snapped(found.corrected(batch), column.support, column.step)
+    corrected = snapped(linear.corrected(batch), column.support, column.step)
     return ks_test(column.doubles, corrected, weights)
 
 
 def bootstrap_test(
     column: Column,
     batch: NDArray[np.floating],
-    found: LinearMap,
+    linear: LinearMap,
     weights: Floats | None,
     seed: int,
     replicates: int = REPLICATES,
 ) -> KolmogorovSmirnov:
     """The same statistic; the p-value is its rank among those of refitted resamples."""
-    seen = plain_test(column, batch, found, weights)
+    seen = plain_test(column, batch, linear, weights)
     n, m = column.size, len(batch)
     scale = _root(seen.effective_size, m)
     values, weight = _thinned(column, weights)
@@ -55,7 +55,7 @@ def bootstrap_test(
 
 
 def mirrored_test(
-    column: Column, batch: NDArray[np.floating], found: LinearMap, weights: Floats | None
+    column: Column, batch: NDArray[np.floating], linear: LinearMap, weights: Floats | None
 ) -> KolmogorovSmirnov:
     """The test of the decreasing map with the same deviations.
 
@@ -63,7 +63,7 @@ def mirrored_test(
     """
     values = column.doubles
     mean = float(values.mean() if weights is None else weights @ values / weights.sum())
-    corrected = (2.0 * mean - found.corrected(batch))[::-1]
+    corrected = (2.0 * mean - linear.corrected(batch))[::-1]
     return ks_test(values, snapped(corrected, column.support, column.step), weights)
 
 
@@ -76,8 +76,8 @@ def _thinned(column: Column, weights: Floats | None) -> tuple[Floats, Floats]:
     weight = np.ones(column.size) if weights is None else weights
     if column.size <= MOST:
         return column.doubles, weight
-    kept = np.linspace(0, column.size - 1, MOST).round().astype(np.intp)
-    return column.doubles[kept], weight[kept]
+    places = np.linspace(0, column.size - 1, MOST).round().astype(np.intp)
+    return column.doubles[places], weight[places]
 
 
 @dataclass(frozen=True)
@@ -99,17 +99,17 @@ class _Resampling:
         n = len(self.values)
         source = rng.multinomial(n, np.full(n, 1.0 / n)) * self.weights
         target = rng.multinomial(self.rows, self.weights / self.weights.sum())
-        kept = source > 0
+        present = source > 0
         mean, deviation = self._moments(source)
         target_mean, target_deviation = self._moments(target.astype(np.float64))
         if deviation == 0.0 or target_deviation == 0.0:
             return 0.0
         alpha = target_deviation / deviation
-        found = LinearMap(alpha, target_mean - alpha * mean)
+        linear = LinearMap(alpha, target_mean - alpha * mean)
         corrected = snapped(
-            found.corrected(np.repeat(self.values, target)), self.column.support, self.column.step
+            linear.corrected(np.repeat(self.values, target)), self.column.support, self.column.step
         )
-        return distance(self.values[kept], corrected, source[kept])
+        return distance(self.values[present], corrected, source[present])
 
     def _moments(self, weights: Floats) -> tuple[float, float]:
         share = weights / weights.sum()

@@ -111,11 +111,11 @@ def labelled_priors(labels: Codes, classes: int) -> tuple[Floats, tuple[Warning,
     if len(labels) == 0:
         raise InvalidInput.at("/deployment_labels", "holds no labels; send at least one")
     counts = np.bincount(labels, minlength=classes).astype(np.float64)
-    said: tuple[Warning, ...] = ()
+    warnings: tuple[Warning, ...] = ()
     if len(labels) < FEW_LABELS:
         words = f"the class shares come from {len(labels)} labelled rows only; label more of them"
-        said = (Warning("few-labels", words),)
-    return counts / counts.sum(), said
+        warnings = (Warning("few-labels", words),)
+    return counts / counts.sum(), warnings
 
 
 def _search(
@@ -169,13 +169,13 @@ def _apart(one: Floats, other: Floats) -> float:
 
 
 def _doubts(taken: Search, other: Search) -> tuple[Warning, ...]:
-    said = []
+    warnings = []
     if taken.shift.status != "converged":
         how = f"came back to themselves every {taken.shift.cycle} rounds"
         if taken.shift.status == "max-rounds":
             how = f"still moved after {taken.shift.rounds} rounds"
         words = f"thresholds and class shares {how}; send target_priors if you know them"
-        said.append(Warning("output-shift-unsettled", words))
+        warnings.append(Warning("output-shift-unsettled", words))
     settled = other.shift.status == "converged"
     distance = _apart(taken.shift.target_priors, other.shift.target_priors)
     if settled and other.moved <= taken.moved and distance > APART:
@@ -183,5 +183,5 @@ def _doubts(taken: Search, other: Search) -> tuple[Warning, ...]:
             "a change of the class shares and a change of the attributes explain these rows "
             "equally well; send target_priors or some deployment_labels to tell them apart"
         )
-        said.append(Warning("output-shift-ambiguous", words))
-    return tuple(said)
+        warnings.append(Warning("output-shift-ambiguous", words))
+    return tuple(warnings)

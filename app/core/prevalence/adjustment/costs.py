@@ -46,17 +46,17 @@ def score_threshold(costs: Floats, calibration: Calibration, log_weights: Floats
         return 0.0
     if miss <= 0:
         return None
-    wanted = math.log(false_alarm) - math.log(miss) - float(log_weights[1] - log_weights[0])
-    if calibrated_log_odds(calibration, REACH) <= wanted:
+    target = math.log(false_alarm) - math.log(miss) - float(log_weights[1] - log_weights[0])
+    if calibrated_log_odds(calibration, REACH) <= target:
         return 1.0
-    if calibrated_log_odds(calibration, -REACH) > wanted:
+    if calibrated_log_odds(calibration, -REACH) > target:
         return 0.0
 
     def excess(log_odds: float) -> float:
-        return calibrated_log_odds(calibration, log_odds) - wanted
+        return calibrated_log_odds(calibration, log_odds) - target
 
-    found = brentq(excess, -REACH, REACH, xtol=1e-13)
-    return float(expit(found))
+    root = brentq(excess, -REACH, REACH, xtol=1e-13)
+    return float(expit(root))
 
 
 def calibrated_log_odds(calibration: Calibration, log_odds: float) -> float:

@@ -59,8 +59,8 @@ class Folds:
         place = np.arange(len(labels)) - start[labels[order]]
         limit = max(rows or MOST_NUMBERS // classes, most * classes)
         if len(labels) > limit:
-            kept = place < np.maximum(counts * limit // len(labels), count)[labels[order]]
-            order, place = order[kept], place[kept]
+            sampled = place < np.maximum(counts * limit // len(labels), count)[labels[order]]
+            order, place = order[sampled], place[sampled]
         return cls(order, place % count, count)
 
 
@@ -71,8 +71,8 @@ def cross_calibrated(method: Method, posteriors: Floats, labels: Codes, folds: F
         return rows
     out = np.empty_like(rows)
     for f in range(folds.count):
-        held = folds.fold == f
-        out[held] = fit(method, rows[~held], codes[~held]).apply(rows[held])
+        held_out = folds.fold == f
+        out[held_out] = fit(method, rows[~held_out], codes[~held_out]).apply(rows[held_out])
     return out
 
 

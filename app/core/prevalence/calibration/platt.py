@@ -18,8 +18,8 @@ def sigmoid(scores: Floats, positive: Mask, targets: Targets = "labels") -> tupl
     frequency; "smoothed": (n₊ + 1)/(n₊ + 2) and 1/(n₋ + 2) (Platt 2000). In the SLD reassessment's
     eq. 14, α = −slope and β = −intercept.
     """
-    found = _sigmoid(scores, positive, targets)
-    return float(found.scale[0]), float(found.bias[1] - found.bias[0])
+    scaling = _sigmoid(scores, positive, targets)
+    return float(scaling.scale[0]), float(scaling.bias[1] - scaling.bias[0])
 
 
 def one_versus_rest(posteriors: Floats, labels: Codes, targets: Targets) -> OneVersusRest:
@@ -30,9 +30,9 @@ def one_versus_rest(posteriors: Floats, labels: Codes, targets: Targets) -> OneV
     slopes, intercepts = np.ones(classes), np.zeros(classes)
     regularised = False
     for k in range(classes if classes > 1 else 0):
-        found = _sigmoid(odds[:, k], labels == k, targets)
-        slopes[k], intercepts[k] = found.scale[0], found.bias[1] - found.bias[0]
-        regularised |= found.regularised
+        scaling = _sigmoid(odds[:, k], labels == k, targets)
+        slopes[k], intercepts[k] = scaling.scale[0], scaling.bias[1] - scaling.bias[0]
+        regularised |= scaling.regularised
     method: Literal["platt", "platt-targets"]
     method = "platt" if targets == "labels" else "platt-targets"
     return OneVersusRest(method, slopes, intercepts, floor, regularised)

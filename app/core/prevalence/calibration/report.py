@@ -75,7 +75,7 @@ class Report:
 
 
 def report(
-    asked: str,
+    requested: str,
     calibration: Calibration,
     posteriors: Floats,
     labels: Codes,
@@ -89,12 +89,12 @@ def report(
     else:
         rows, codes = posteriors[folds.rows], labels[folds.rows]
         after = cross_calibrated(calibration.method, posteriors, labels, folds)
-    found = Report(
-        asked,
+    fitted = Report(
+        requested,
         len(codes),
         None if folds is None else folds.count,
         Quality.of(rows, codes),
         Quality.of(after, codes),
         losses,
     )
-    return found, after.mean(axis=0)
+    return fitted, after.mean(axis=0)

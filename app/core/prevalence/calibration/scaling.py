@@ -48,8 +48,8 @@ def scaling(method: Method, posteriors: Floats, labels: Codes) -> Scaling:
     """
     floor = floor_of(posteriors)
     problem = Problem.of(log_scores(posteriors, floor), labels, FAMILIES[method])
-    found = minimise(problem)
-    return _scaling(Scaling(method, found.scale, found.bias, floor), found)
+    optimum = minimise(problem)
+    return _scaling(Scaling(method, optimum.scale, optimum.bias, floor), optimum)
 
 
 def refit(calibration: Scaling, logs: Floats, labels: Codes, weights: Floats) -> Scaling:
@@ -58,13 +58,13 @@ def refit(calibration: Scaling, logs: Floats, labels: Codes, weights: Floats) ->
     ``logs``: ``log_scores`` of the n × C posteriors.
     """
     problem = Problem.of(logs, labels, FAMILIES[calibration.method], weights)
-    found = minimise(problem, calibration)
-    return _scaling(calibration, found)
+    optimum = minimise(problem, calibration)
+    return _scaling(calibration, optimum)
 
 
-def _scaling(calibration: Scaling, found: "Fit") -> Scaling:
-    centred = found.bias - found.bias.mean()
-    return replace(calibration, scale=found.scale, bias=centred, regularised=found.regularised)
+def _scaling(calibration: Scaling, optimum: "Fit") -> Scaling:
+    centred = optimum.bias - optimum.bias.mean()
+    return replace(calibration, scale=optimum.scale, bias=centred, regularised=optimum.regularised)
 
 
 @dataclass(frozen=True)
@@ -189,13 +189,13 @@ def minimise(problem: Problem, near: Scaling | None = None) -> Fit:
 
     ``near``: where to start from, penalised from the outset if that was.
     """
-    found = None
+    optimum = None
     if near is None or not near.regularised:
-        found = _newton(problem, 0.0, None if near is None else _theta(problem, near))
-    if found is None:
-        found = _newton(problem, SLOPE_PENALTY, None)
-    assert found is not None
-    return found
+        optimum = _newton(problem, 0.0, None if near is None else _theta(problem, near))
+    if optimum is None:
+        optimum = _newton(problem, SLOPE_PENALTY, None)
+    assert optimum is not None
+    return optimum
 
 
 def _theta(problem: Problem, near: Scaling) -> Floats:
@@ -226,7 +226,7 @@ def _newton(problem: Problem, penalty: float, start: Floats | None) -> Fit | Non
         hessian[np.arange(scales), np.arange(scales)] += ridge
         if penalty == 0 and not _determined(hessian, theta[:scales], n):
             return None
-        step = -_solve(_held(hessian, scales), gradient)
+        step = -_solve(_pinned(hessian, scales), gradient)
         decrement = -float(gradient @ step)
         if decrement * n < 1e-20:
             break
@@ -264,13 +264,13 @@ def _solve(matrix: Floats, right: Floats) -> Floats:
         return np.asarray(np.linalg.lstsq(matrix, right, rcond=1e-14)[0], np.float64)
 
 
-def _held(hessian: Floats, scales: int) -> Floats:
+def _pinned(hessian: Floats, scales: int) -> Floats:
     """H where a constant added to all biases, which changes nothing, is held at zero."""
-    held = hessian.copy()
+    pinned = hessian.copy()
     biases = len(hessian) - scales
     if biases:
-        held[scales:, scales:] += 1.0 / biases**2
-    return held
+        pinned[scales:, scales:] += 1.0 / biases**2
+    return pinned
 
 
 def _determined(hessian: Floats, slopes: Floats, n: int) -> bool:
@@ -281,11 +281,11 @@ def _determined(hessian: Floats, slopes: Floats, n: int) -> bool:
     from the start.
     """
     scales = len(slopes)
-    held = _held(hessian, scales)
-    profiled = held[:scales, :scales]
-    if len(held) > scales:
-        across = held[scales:, :scales]
-        profiled = profiled - across.T @ _solve(held[scales:, scales:], across)
+    pinned = _pinned(hessian, scales)
+    profiled = pinned[:scales, :scales]
+    if len(pinned) > scales:
+        across = pinned[scales:, :scales]
+        profiled = profiled - across.T @ _solve(pinned[scales:, scales:], across)
     values, vectors = np.linalg.eigh(profiled)
     variance = vectors**2 @ (1.0 / np.maximum(values, NO_INFORMATION))
     least = SLOPE_INFORMATION if scales == 1 else LEAST_INFORMATION

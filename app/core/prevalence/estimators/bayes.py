@@ -76,13 +76,13 @@ def of_rows(
     known = likelihood.known
     full = np.zeros((3, len(prior)))
     if len(known) == 1 or likelihood.size == 0:
-        found = _prior_alone(prior[known], level, seed)
+        posterior = _prior_alone(prior[known], level, seed)
     elif len(known) == 2:
-        found = _on_a_grid(likelihood, top, prior[known], level)
+        posterior = _on_a_grid(likelihood, top, prior[known], level)
     else:
-        found = _sampled(likelihood, top.prevalence[known], prior[known], level, seed)
-    full[:, known] = found.mean, found.lower, found.upper
-    return Posterior(full[0], full[1], full[2], found.draws)
+        posterior = _sampled(likelihood, top.prevalence[known], prior[known], level, seed)
+    full[:, known] = posterior.mean, posterior.lower, posterior.upper
+    return Posterior(full[0], full[1], full[2], posterior.draws)
 
 
 def _summary(drawn: Floats, level: float) -> Posterior:

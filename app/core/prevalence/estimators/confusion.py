@@ -98,9 +98,9 @@ def acc_qp(conditional: Floats, shares: Floats, source: Floats, soft: bool = Fal
     ``soft``: sums below one are allowed. Where M is singular, the minimiser nearest to ``source``.
     Thesis section 4.3 (orientation corrected); BBSE+ of feature matching.
     """
-    found = simplex.least_squares(conditional, shares, source, soft)
-    gap = found.gap
-    return Inversion(found.values, found.status, found.unidentified, optimality_gap=gap)
+    minimum = simplex.least_squares(conditional, shares, source, soft)
+    gap = minimum.gap
+    return Inversion(minimum.values, minimum.status, minimum.unidentified, optimality_gap=gap)
 
 
 def acc_many(conditional: Floats, shares: Floats, source: Floats) -> Floats:
@@ -115,8 +115,8 @@ def acc_many(conditional: Floats, shares: Floats, source: Floats) -> Floats:
 
 def acc_qp_many(conditional: Floats, shares: Floats, source: Floats, soft: bool = False) -> Floats:
     """``acc_qp`` of B problems, B × C; M is B × J × C, v is B × J."""
-    found = np.empty((len(shares), len(source)))
+    estimates = np.empty((len(shares), len(source)))
     for b, (M, v) in enumerate(zip(conditional, shares, strict=True)):
         deadline.check()
-        found[b] = acc_qp(M, v, source, soft).prevalence
-    return found
+        estimates[b] = acc_qp(M, v, source, soft).prevalence
+    return estimates

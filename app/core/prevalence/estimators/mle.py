@@ -90,8 +90,8 @@ def _no_information(likelihood: Likelihood) -> MleResult:
     return MleResult(likelihood.source, "no-information", 0, 0, 0, 0.0, 0.0)
 
 
-def _status(found: bool, steps: int, allowed: int) -> Status:
-    if found:
+def _status(converged: bool, steps: int, allowed: int) -> Status:
+    if converged:
         return "converged"
     return "max-iterations" if steps >= allowed else "stalled"
 
@@ -144,7 +144,7 @@ def _more_classes(
             continue
         below = Climb(sample, hessian)
         point, _ = below.to_the_top(p, sufficient(sample), 20)
-        p, hessian = _kept_alive(point.p, likelihood.source, likelihood.size), below.hessian
+        p, hessian = _interior(point.p, likelihood.source, likelihood.size), below.hessian
     climb = Climb(likelihood, hessian, frugal=True)
     point, steps = climb.to_the_top(p, tolerance, max_iterations)
     if likelihood.blocks.few and tolerance * POLISHED < point.gap <= tolerance:
@@ -166,7 +166,7 @@ def _more_classes(
     )
 
 
-def _kept_alive(p: Floats, source: Floats, size: float) -> Floats:
+def _interior(p: Floats, source: Floats, size: float) -> Floats:
     """The answer of a subsample, no class at zero: a row outside it may need that class."""
     alive = p + source / size
     shares: Floats = alive / alive.sum()

@@ -144,11 +144,11 @@ class Climb:
         """One accepted step, or None where even EM does not move."""
         y = self._proposal(point)
         if y is not None:
-            held = self.hessian, self.at, self.model
+            before = self.hessian, self.at, self.model
             there = self.evaluate(y)
             if _better(point, there):
                 return there
-            self.hessian, self.at, self.model = held
+            self.hessian, self.at, self.model = before
             self.passes.gradient += 1
             gains = self.likelihood.gains_along(point.p, y, LENGTHS)
             best = int(np.argmax(gains))
@@ -181,12 +181,12 @@ class Climb:
             return
         step, change = there.p - here.p, here.m - there.m
         expected = self.model @ step
-        foreseen, found = float(step @ expected), float(step @ change)
-        if foreseen > NOISE**2 and found > BENT * foreseen:
+        predicted, actual = float(step @ expected), float(step @ change)
+        if predicted > NOISE**2 and actual > BENT * predicted:
             self.model = (
                 self.model
-                + np.outer(change, change) / found
-                - np.outer(expected, expected) / foreseen
+                + np.outer(change, change) / actual
+                - np.outer(expected, expected) / predicted
             )
 
 

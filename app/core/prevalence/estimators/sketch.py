@@ -76,8 +76,10 @@ class LogOddsSketch:
     ) -> "LogOddsSketch":
         """Sketch of N × 2 raw posteriors, an array or chunks, with N row weights."""
         sketch = cls.empty()
-        for block, given in Blocks(posteriors, weights):
-            sketch = sketch.merge(_of_block(block, np.ones(len(block)) if given is None else given))
+        for block, block_weights in Blocks(posteriors, weights):
+            sketch = sketch.merge(
+                _of_block(block, np.ones(len(block)) if block_weights is None else block_weights)
+            )
         return sketch
 
     def merge(self, other: "LogOddsSketch") -> "LogOddsSketch":

@@ -42,13 +42,13 @@ class Blocks:
     tidy: bool = False
 
     def __post_init__(self) -> None:
-        for given in (self.rows, self.weights):
-            if isinstance(given, Iterator):
+        for values in (self.rows, self.weights):
+            if isinstance(values, Iterator):
                 raise TypeError("the chunks are read several times; give a list, not an iterator")
 
     def __iter__(self) -> Iterator[Block]:
         deadline.check()
-        return iter(self._kept) if self._kept is not None else self._fresh()
+        return iter(self._cached) if self._cached is not None else self._fresh()
 
     @property
     def length(self) -> int | None:
@@ -80,11 +80,11 @@ class Blocks:
         picked = [(rows[::step].copy(), weights) for rows, weights in self._chunks()]
         weights = None
         if self.weights is not None:
-            weights = np.concatenate([given[::step] for _, given in picked if given is not None])
+            weights = np.concatenate([part[::step] for _, part in picked if part is not None])
         return replace(self, rows=np.concatenate([rows for rows, _ in picked]), weights=weights)
 
     @cached_property
-    def _kept(self) -> list[Block] | None:
+    def _cached(self) -> list[Block] | None:
         if not self.few:
             return None
         return [self._block(rows, weights, self.labels) for rows, weights in self._chunks()]

@@ -95,9 +95,9 @@ def nearest(prevalence: Floats, basis: Floats, source: Floats) -> Floats:
     moving = np.abs(basis).max(axis=1) > TAKES_PART
     U, p0 = basis[moving], source[moving]
     for _ in range(STEPS):
-        held = np.where(p[moving] > SPECK, p[moving], FOOTHOLD * p0)
-        gradient = U.T @ np.log(held / p0)
-        curvature = U.T @ (U / held[:, None])
+        floored = np.where(p[moving] > SPECK, p[moving], FOOTHOLD * p0)
+        gradient = U.T @ np.log(floored / p0)
+        curvature = U.T @ (U / floored[:, None])
         step = np.linalg.lstsq(curvature, -gradient, rcond=None)[0]
         change = basis @ step
         falls = change < -SPECK

@@ -176,9 +176,9 @@ class Likelihood:
         if "census" in vars(self):
             return of(self.informative)
         count = Count(self.factors)
-        found = of(count.watch(self.blocks))
+        total = of(count.watch(self.blocks))
         vars(self)["census"] = count.finished(self.blocks)
-        return found if self.census.tidy else of(self.informative)
+        return total if self.census.tidy else of(self.informative)
 
     def multipliers(self, p: Floats) -> Floats:
         """m_k = mean_i r_ik / d_i, the gradient of ℓ at ``p``; C values.

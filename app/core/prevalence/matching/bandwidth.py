@@ -79,8 +79,8 @@ def sample(labels: Codes, classes: int, most: int, seed: int) -> Codes:
         if count > each:
             break
         left -= int(count)
-    found = []
+    positions = []
     for k in range(classes):
         own = np.flatnonzero(labels == k)
-        found.append(own if len(own) <= each else rng.choice(own, each, replace=False))
-    return np.sort(np.concatenate(found))
+        positions.append(own if len(own) <= each else rng.choice(own, each, replace=False))
+    return np.sort(np.concatenate(positions))

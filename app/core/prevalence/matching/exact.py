@@ -38,8 +38,8 @@ class Kernels:
     def of(cls, batch: Floats, reference: Reference, kernel: Kernel) -> "Kernels":
         """Of N × d standardised rows."""
         classes = reference.within.shape[1]
-        found = class_kernels(batch, reference.rows, reference.labels, classes, kernel)
-        return cls(reference, *found, mean_kernel(batch, kernel))
+        products = class_kernels(batch, reference.rows, reference.labels, classes, kernel)
+        return cls(reference, *products, mean_kernel(batch, kernel))
 
     def match(self, source: Floats, soft: bool) -> Match:
         """The shares."""

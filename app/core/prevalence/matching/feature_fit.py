@@ -41,12 +41,12 @@ def features_fit(
     """The fit of a batch; None for versions of too many classes, which keep no spread."""
     if embedding.axes is None or embedding.spread is None:
         return None
-    found = match_means(embedding.means, batch.mean, source, soft=False)
-    statistic = batch.size * found.distance**2
-    shares = _off_the_boundary(embedding, batch.size, found.prevalence)
+    nearest = match_means(embedding.means, batch.mean, source, soft=False)
+    statistic = batch.size * nearest.distance**2
+    shares = _off_the_boundary(embedding, batch.size, nearest.prevalence)
     drawn = _null(embedding, batch.size, shares, source, seed, count)
     p = (1 + int(np.count_nonzero(drawn >= statistic))) / (1 + count)
-    return Fit(statistic, p, "features", found.distance, seed, count)
+    return Fit(statistic, p, "features", nearest.distance, seed, count)
 
 
 def _off_the_boundary(embedding: Embedding, size: int, shares: Floats) -> Floats:
@@ -60,9 +60,9 @@ def _off_the_boundary(embedding: Embedding, size: int, shares: Floats) -> Floats
     inverse = np.linalg.pinv(embedding.columns)
     variances = np.einsum("ck,kl,cl->c", inverse, covariance, inverse)
     errors = np.sqrt(np.maximum(variances, 0.0))
-    kept = np.where(shares < errors, 0.0, shares)
-    total = kept.sum()
-    return np.asarray(kept / total) if total > 0 else shares
+    truncated = np.where(shares < errors, 0.0, shares)
+    total = truncated.sum()
+    return np.asarray(truncated / total) if total > 0 else shares
 
 
 def _mixed(embedding: Embedding, shares: Floats) -> Floats:

@@ -27,11 +27,11 @@ def least_squares_many(G: Floats, q: Floats, centre: Floats, soft: bool = False)
     a = np.tile(centre, (len(q), 1))
     open_ = np.arange(len(q))
     for _ in range(ROUNDS):
-        found, level = _solved(G[open_], q[open_], free[open_])
-        slope = np.einsum("bkl,bl->bk", G[open_], found) - q[open_] + level[:, None]
-        wrong = np.where(free[open_], found < 0, slope < -1e-12)
-        wrong |= ~np.isfinite(found).all(axis=1, keepdims=True)
-        a[open_] = found
+        minimisers, level = _solved(G[open_], q[open_], free[open_])
+        slope = np.einsum("bkl,bl->bk", G[open_], minimisers) - q[open_] + level[:, None]
+        wrong = np.where(free[open_], minimisers < 0, slope < -1e-12)
+        wrong |= ~np.isfinite(minimisers).all(axis=1, keepdims=True)
+        a[open_] = minimisers
         unsettled = wrong.any(axis=1)
         free[open_] ^= wrong
         stuck = ~free[open_].any(axis=1)
@@ -60,7 +60,7 @@ def _solved(G: Floats, q: Floats, free: Mask) -> tuple[Floats, Floats]:
     right = np.ones((problems, classes + 1))
     right[:, :classes] = np.where(free, q, 0.0)
     try:
-        found = np.linalg.solve(bordered, right[:, :, None])[:, :, 0]
+        solutions = np.linalg.solve(bordered, right[:, :, None])[:, :, 0]
     except np.linalg.LinAlgError:
-        found = np.full(right.shape, np.nan)
-    return found[:, :classes], found[:, classes]
+        solutions = np.full(right.shape, np.nan)
+    return solutions[:, :classes], solutions[:, classes]

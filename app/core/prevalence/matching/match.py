@@ -36,18 +36,18 @@ def match_means(means: Floats, batch: Floats, source: Floats, soft: bool) -> Mat
     Problem (P), or (P2) if soft; −q in the quadratic programme, whose printed sign is wrong.
     """
     basis, triangle = np.linalg.qr(means.T)
-    found = simplex.least_squares(triangle, basis.T @ batch, source, soft)
-    misfit = float(np.linalg.norm(found.values @ means - batch))
-    return Match(found.values, found.status, found.unidentified, found.gap, misfit)
+    minimum = simplex.least_squares(triangle, basis.T @ batch, source, soft)
+    misfit = float(np.linalg.norm(minimum.values @ means - batch))
+    return Match(minimum.values, minimum.status, minimum.unidentified, minimum.gap, misfit)
 
 
 def match_kernel(G: Floats, q: Floats, own: float, source: Floats, soft: bool) -> Match:
     """From the C × C Gram matrix of the classes, C products with the batch, and its own."""
     M, v = simplex.rooted(G, q)
-    found = simplex.least_squares(M, v, source, soft)
-    a = found.values
+    minimum = simplex.least_squares(M, v, source, soft)
+    a = minimum.values
     square = max(float(a @ G @ a - 2 * q @ a) + own, 0.0)
-    return Match(a, found.status, found.unidentified, found.gap, float(np.sqrt(square)))
+    return Match(a, minimum.status, minimum.unidentified, minimum.gap, float(np.sqrt(square)))
 
 
 def replicates(

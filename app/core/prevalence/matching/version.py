@@ -66,7 +66,7 @@ class Exact:
 class Matching:
     """``bandwidth``: in use; ``exact``: whether the rows are kept for the exact kernels.
 
-    ``kept``: these, where they are at hand.
+    ``exact_rows``: these, where they are at hand.
     """
 
     options: Options
@@ -74,7 +74,7 @@ class Matching:
     bandwidth: float
     embedding: Embedding
     exact: bool
-    kept: Exact | None = None
+    exact_rows: Exact | None = None
 
     @classmethod
     def of(cls, reference: ReferenceRows, classes: int, options: Options) -> "Matching":
@@ -89,8 +89,8 @@ class Matching:
         drawn = FourierMap.of(rows.shape[1], options.dimension, sigma, options.seed)
         embedding = Embedding.of(rows, labels, classes, standard, drawn)
         exact = len(rows) <= MOST_ROWS and rows.size <= MOST_NUMBERS
-        kept = _exact(standard.apply(rows), labels, classes, sigma) if exact else None
-        return cls(options, reference.names, sigma, embedding, exact, kept)
+        exact_rows = _exact(standard.apply(rows), labels, classes, sigma) if exact else None
+        return cls(options, reference.names, sigma, embedding, exact, exact_rows)
 
     @cached_property
     def delta_min(self) -> float:

@@ -51,10 +51,10 @@ def _of_some(H: Floats, b: Floats, centre: Floats, guess: Mask, alive: Mask) -> 
     """The minimiser over the variables in ``alive``, the others zero."""
     y = np.zeros(len(b))
     if alive.any():
-        found = nonnegative_qp(H[np.ix_(alive, alive)], b[alive], centre[alive], guess[alive])
-        if found is None:
+        minimiser = nonnegative_qp(H[np.ix_(alive, alive)], b[alive], centre[alive], guess[alive])
+        if minimiser is None:
             return None
-        y[alive] = found
+        y[alive] = minimiser
     return y
 
 

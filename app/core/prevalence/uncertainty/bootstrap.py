@@ -226,8 +226,8 @@ def _steps(hessians: Floats, m: Floats, shares: Floats) -> Floats:
             break
         free ^= wrong
     for g in np.flatnonzero(unsettled):
-        found = nonnegative_qp(hessians[g], b[g], shares[g], np.ones(len(b[g]), dtype=bool))
-        y[g] = shares[g] if found is None else found
+        minimiser = nonnegative_qp(hessians[g], b[g], shares[g], np.ones(len(b[g]), dtype=bool))
+        y[g] = shares[g] if minimiser is None else minimiser
     totals = y.sum(axis=1, keepdims=True)
     # A class may come back from zero, so none is left exactly there between steps.
     scaled = np.where(totals > 0, y / np.where(totals > 0, totals, 1), shares)
@@ -237,10 +237,10 @@ def _steps(hessians: Floats, m: Floats, shares: Floats) -> Floats:
 def _solved(hessians: Floats, b: Floats, free: Mask) -> Floats:
     """H⁻¹ b on the free classes of each of G problems, zero elsewhere; −1 where H is singular."""
     inside = free[:, :, None] & free[:, None, :]
-    held = np.where(inside, hessians, np.eye(b.shape[1]))
+    systems = np.where(inside, hessians, np.eye(b.shape[1]))
     with np.errstate(all="ignore"):
         try:
-            y: Floats = np.linalg.solve(held, np.where(free, b, 0.0)[:, :, None])[:, :, 0]
+            y: Floats = np.linalg.solve(systems, np.where(free, b, 0.0)[:, :, None])[:, :, 0]
         except np.linalg.LinAlgError:
             return np.full_like(b, -1.0)
     return np.where(np.isfinite(y), y, -1.0)

@@ -180,13 +180,13 @@ def widening(
     basis[touched] = np.linalg.qr(np.eye(len(touched)) - 1.0 / len(touched))[0][:, :-1]
     information = likelihood.size * basis.T @ hessian @ basis
     values, vectors = np.linalg.eigh(information)
-    kept = values > 1e-10 * max(float(values.max(initial=0.0)), 1e-300)
-    root = vectors[:, kept] * np.sqrt(values[kept])
+    informative = values > 1e-10 * max(float(values.max(initial=0.0)), 1e-300)
+    root = vectors[:, informative] * np.sqrt(values[informative])
     delta = root.T @ (basis.T @ change)
     alone = float(delta @ delta)
     if alone <= 0:
         return 1.0
-    directions = likelihood.size * basis @ (root / values[kept])
+    directions = likelihood.size * basis @ (root / values[informative])
     whitened = source.through(directions, likelihood, p, hessian)
     total = np.eye(len(whitened)) + whitened
     return min(float(delta @ np.linalg.solve(total, delta)) / alone, 1.0)

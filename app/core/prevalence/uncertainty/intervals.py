@@ -62,10 +62,10 @@ def likelihood_intervals(
     exactly[list(top.undetermined)] = True
     by_profile = exactly if kind == "wald" else near | (kind == "profile")
     z = -float(ndtri((1 - level) / 2))
-    asked = _asked(likelihood, p)
-    for k in asked[~by_profile[asked]]:
+    classes = _independent_classes(likelihood, p)
+    for k in classes[~by_profile[classes]]:
         lower[k], upper[k] = _wald(float(p[k]), z * float(error[k]))
-    profiled = asked[by_profile[asked]]
+    profiled = classes[by_profile[classes]]
     work = likelihood.rows * len(p) + len(p) ** 3
     approximate = work * len(profiled) > (MOST_WORK if likelihood.at_hand else 0)
     if approximate:
@@ -78,19 +78,19 @@ def likelihood_intervals(
                 own = covariance(likelihood, p, hessian, moving, source, of)
             lower[k], upper[k] = _profiled(likelihood, top, int(k), level, own)
     if len(likelihood.known) == 2:
-        _mirror(asked, likelihood.known, p, lower, upper)
+        _mirror(classes, likelihood.known, p, lower, upper)
     return Intervals(lower, upper, level, approximate)
 
 
-def _asked(likelihood: Likelihood, p: Floats) -> Codes:
+def _independent_classes(likelihood: Likelihood, p: Floats) -> Codes:
     """The known classes; of two the rarer, whose complement the other is."""
     known = likelihood.known
     return known if len(known) != 2 else known[[int(np.argmin(p[known]))]]
 
 
-def _mirror(asked: Codes, known: Codes, p: Floats, lower: Floats, upper: Floats) -> None:
+def _mirror(classes: Codes, known: Codes, p: Floats, lower: Floats, upper: Floats) -> None:
     """The ends of the other of two classes."""
-    one, other = int(asked[0]), int(known[known != asked[0]][0])
+    one, other = int(classes[0]), int(known[known != classes[0]][0])
     lower[other] = min(1.0 - float(upper[one]), float(p[other]))
     upper[other] = max(1.0 - float(lower[one]), float(p[other]))
 

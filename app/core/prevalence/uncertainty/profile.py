@@ -110,8 +110,8 @@ class Profile:
         start = near.p * tilt
         # A trace of every class keeps each row possible at the start.
         start[known] += 1e-9 * source[known]
-        found = mle(tilted, 5e-4 / self.likelihood.size, start=start / start.sum())
-        p = found.prevalence / tilt
+        maximum = mle(tilted, 5e-4 / self.likelihood.size, start=start / start.sum())
+        p = maximum.prevalence / tilt
         p /= p.sum()
         u = float(p[self.k])
         m = self.likelihood.multipliers(p)[self.k]
@@ -120,8 +120,8 @@ class Profile:
         return Place(p, u, self._deviance(p), slope)
 
     def _deviance(self, p: Floats) -> float:
-        found = 2 * self.likelihood.size * (self.gain - self.likelihood.gain(p))
-        return max(found, 0.0) if found == found else np.inf
+        deviance = 2 * self.likelihood.size * (self.gain - self.likelihood.gain(p))
+        return max(deviance, 0.0) if deviance == deviance else np.inf
 
     def _without(self) -> Floats:
         """The best p with p_k = 0."""
@@ -151,12 +151,12 @@ class Profile:
         low, high = 0.0, 1.0
         for _ in range(HALVINGS):
             middle = 0.5 * (low + high)
-            found = self._deviance(at(middle))
-            if found > limit:
+            deviance = self._deviance(at(middle))
+            if deviance > limit:
                 high = middle
             else:
                 low = middle
-            if abs(found - limit) <= ENOUGH * limit:
+            if abs(deviance - limit) <= ENOUGH * limit:
                 return float(at(middle)[self.k])
         return float(at(low)[self.k])
 

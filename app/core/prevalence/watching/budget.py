@@ -106,14 +106,14 @@ def advice(
 
     ``source_rows``: validation rows, None where there are none. ``priors``: the source's.
     """
-    found = []
+    warnings = []
     if source_rows is None:
         message = (
             "the source priors and the classifier are taken as exact, so that an error in them "
             "counts as a shift in every window, and the budget of false alarms does not hold: "
             "register a version with a validation set"
         )
-        found.append(Warning("no-validation-set", message))
+        warnings.append(Warning("no-validation-set", message))
     elif source_rows < COMFORTABLE * window_rows:
         factor = power_loss(source_rows, window_rows, level, source_level)
         message = (
@@ -122,11 +122,11 @@ def advice(
             f"{factor - 1:.0%} larger to be found; register {COMFORTABLE * window_rows:.0f} or "
             "more, or take smaller windows"
         )
-        found.append(Warning("small-validation-set", message))
+        warnings.append(Warning("small-validation-set", message))
     unreachable = None if priors is None else _unreachable(window_rows, level, priors)
     if unreachable is not None:
-        found.append(Warning("level-out-of-reach", unreachable))
-    return tuple(found)
+        warnings.append(Warning("level-out-of-reach", unreachable))
+    return tuple(warnings)
 
 
 def _unreachable(window_rows: float, level: float, priors: Floats) -> str | None:

@@ -62,10 +62,10 @@ class State:
         return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(self).items()}
 
     @classmethod
-    def from_json(cls, kept: Mapping[str, Any]) -> "State":
+    def from_json(cls, content: Mapping[str, Any]) -> "State":
         """From what ``as_json`` gave."""
         arrays: dict[str, Any] = {
-            k: np.array(v) if isinstance(v, list) else v for k, v in kept.items()
+            k: np.array(v) if isinstance(v, list) else v for k, v in content.items()
         }
         return cls(**arrays)
 
@@ -125,14 +125,14 @@ class EProcess:
         """The source priors, and those with the odds of one class changed."""
         source = self.sources.source
         known = np.flatnonzero(source > 0)
-        found = [source]
+        alternatives = [source]
         # With two classes the second one's factors are the first one's, turned round.
         for k in known[1:] if len(known) == 2 else known if len(known) > 2 else ():
             for factor in FACTORS:
                 p = source.copy()
                 p[k] *= factor
-                found.append(p / p.sum())
-        return np.array(found)
+                alternatives.append(p / p.sum())
+        return np.array(alternatives)
 
     @cached_property
     def _inverse(self) -> Floats:
@@ -174,10 +174,10 @@ class EProcess:
         J = len(alternatives)
         gains, sums = np.zeros(J), np.zeros(self._nulls.length)
         slopes = np.zeros(self.sources.degrees_of_freedom)
-        for block, given in likelihood.informative:
+        for block, block_weights in likelihood.informative:
             densities = block @ at
             densities /= densities[:, :1].copy()
-            weights = np.ones(len(block)) if given is None else given
+            weights = np.ones(len(block)) if block_weights is None else block_weights
             gains += weights @ np.log(densities[:, 1 : J + 1])
             u = densities[:, J + 1 :]
             sums += self._nulls.sums(u, weights)

@@ -59,19 +59,19 @@ class Line:
 
     def sums(self, u: Floats, weights: Floats) -> Floats:
         """Σ w u^k."""
-        found = np.empty(ORDER)
+        sums = np.empty(ORDER)
         power = weights
         for k in range(ORDER):
             power = power * u[:, 0]
-            found[k] = power.sum()
-        return found
+            sums[k] = power.sum()
+        return sums
 
     def largest(self, sums: Floats) -> float:
         """The maximum of the polynomial: at an end, or where its derivative vanishes."""
         low, high = self._reach
         slopes = sums * (-1.0) ** np.arange(ORDER)
-        found = np.roots(slopes[::-1]) if np.any(slopes) else np.zeros(0)
-        inner = found.real[(found.real > low) & (found.real < high)]
+        roots = np.roots(slopes[::-1]) if np.any(slopes) else np.zeros(0)
+        inner = roots.real[(roots.real > low) & (roots.real < high)]
         # A complex root's real part is one more point, and does no harm.
         at = np.concatenate([[low, high], inner])
         powers = at[:, None] ** np.arange(1, ORDER + 1)
@@ -123,8 +123,8 @@ class Ellipsoid:
 
         # With W = 0 the best κ is |g|; it is no larger with any other.
         top = np.log(max(float(np.sqrt(squares.sum())), 1e-12)) + 1.0
-        found = minimize_scalar(dual, bounds=(top - 40.0, top), method="bounded")
-        return min(float(found.fun), dual(top - 40.0))
+        minimum = minimize_scalar(dual, bounds=(top - 40.0, top), method="bounded")
+        return min(float(minimum.fun), dual(top - 40.0))
 
     @cached_property
     def _white(self) -> Floats:

@@ -153,10 +153,10 @@ class _Pool:
     def of(cls, likelihood: Likelihood, sources: SourceSet) -> "_Pool":
         known, source = likelihood.known, likelihood.source
         parts, weights = [], []
-        for block, given in likelihood.informative:
+        for block, block_weights in likelihood.informative:
             part = block * (likelihood.factors / likelihood.factors.max())
             parts.append(part / row_sums(part)[:, None])
-            weights.append(np.ones(len(block)) if given is None else given)
+            weights.append(np.ones(len(block)) if block_weights is None else block_weights)
         joint = (sources.conditional * sources.source)[sources.shares > 0][:, known]
         added = sources.rows * sources.shares[sources.shares > 0]
         posteriors = joint / joint.sum(axis=1, keepdims=True)
