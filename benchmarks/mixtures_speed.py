@@ -20,7 +20,7 @@ from app.core.mixtures.adapt import adapt, prepared
 from app.core.mixtures.gibbs import sample
 from app.core.mixtures.links import LINKS
 from app.core.mixtures.mixture import RegressionMixture, log_density, log_joint, registered
-from app.core.mixtures.mstep import Problem
+from app.core.mixtures.mstep import MStepProblem
 from benchmarks.report import heading, table
 
 PAPER = [name for name in LINKS if "additive" not in name]
@@ -73,7 +73,9 @@ def plain(
     return best
 
 
-def _loss(v: Floats, problem: Problem, source: RegressionMixture, shape: tuple[int, int]) -> float:
+def _loss(
+    v: Floats, problem: MStepProblem, source: RegressionMixture, shape: tuple[int, int]
+) -> float:
     link, (groups, width) = problem.structure.link, shape
     theta = v[: groups * width].reshape(1, groups, width)
     rest = v[groups * width :]

@@ -29,14 +29,14 @@ import pyarrow.parquet as pq
 from distributed import LocalCluster
 
 from app.core.arrays import NARROW, Codes, Floats
-from app.core.prevalence.matching.version import Options, ReferenceRows
+from app.core.prevalence.matching.version import MatchingOptions, ReferenceRows
 from app.core.prevalence.source import Source, SourceModel, ValidationSet, derive
 from app.datasets.reading import BATCH_ROWS
-from app.engines import Engine, Local, Partition, Piece, Watch, estimate_partitions
+from app.engines import Engine, LocalEngine, Observer, Partition, Piece, estimate_partitions
 from app.engines.cluster import MEMORY_SHARE, MOST_TASKS, TASKS, Cluster
 from app.engines.partition_work import Task, work
-from app.engines.statistics import Derivatives, Pass, Survey, packed, survey
-from app.engines.statistics import Source as Passed
+from app.engines.statistics import Derivatives, Pass, SurveyPass, packed, survey
+from app.engines.statistics import WorkerModel as Passed
 from app.engines.tallies import Group, Read, Sums, Tally
 from app.estimation import Estimate, IntervalOptions, PosteriorBatch, Request, estimate
 from benchmarks.report import heading, table
@@ -145,7 +145,7 @@ def matching(classes: int) -> SourceModel:
             names,
             validation=ValidationSet(labels, rows),
             reference=ReferenceRows(labels, rows, names),
-            matching=Options(feature_map="posteriors", dimension=200),
+            matching=MatchingOptions(feature_map="posteriors", dimension=200),
         )
     )
 
@@ -172,7 +172,7 @@ def compared(
     cluster: Cluster,
 ) -> list[str]:
     """A line of the table."""
-    engines: list[Engine] = [Local(), cluster]
+    engines: list[Engine] = [LocalEngine(), cluster]
     found = [estimate_partitions(version, parts, request, engine) for engine in engines]
     differences = [
         max(
@@ -273,7 +273,7 @@ def local(where: Path, calibrated: bool, method: str) -> Run:
         version,
         partitions(where, version.classes),
         request,
-        Local(),
+        LocalEngine(),
         keep=lambda _: ends.append(time.perf_counter()),
     )
     shares = outcome.estimates[()].prevalence.tolist()
@@ -346,7 +346,7 @@ def reduce(partitions: int) -> None:
     lines = []
     for tasks in ((partitions, partitions), (TASKS, MOST_TASKS)):
         with dask(2, tasks=tasks) as engine:
-            engine.sum(pretended, parts[:100], 2, Watch())
+            engine.sum(pretended, parts[:100], 2, Observer())
             step = -(-partitions // min(2 * tasks[0], tasks[1]))
             count = -(-partitions // step)
             lines += [round_of(engine, parts, classes, count) for classes in (2, 10, 100)]
@@ -360,7 +360,7 @@ def round_of(engine: Cluster, parts: Sequence[Nothing], classes: int, tasks: int
     seconds = []
     for _ in range(3 if tasks <= MOST_TASKS else 1):
         begun = time.perf_counter()
-        found = engine.sum(pretended, parts, classes, Watch())
+        found = engine.sum(pretended, parts, classes, Observer())
         seconds.append(time.perf_counter() - begun)
         assert found.rows == len(parts)
     each, one = median(seconds), (classes + classes * (classes + 1) // 2 + 1) * 8
@@ -388,7 +388,7 @@ def constants(rows: int) -> None:
             version = model(classes, calibrated)
             passed = Passed(version.priors, version.calibration, version.bins)
             even = np.full(classes, 1 / classes)
-            passes: tuple[dict[Group, Pass] | Survey, ...] = (
+            passes: tuple[dict[Group, Pass] | SurveyPass, ...] = (
                 survey(passed),
                 {(): Derivatives(even, False)},
                 {(): Derivatives(even, True)},

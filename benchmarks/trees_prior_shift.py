@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.core.arrays import Codes, Floats
-from app.core.trees.adaptation import Adaptation, adaptation
+from app.core.trees.adaptation import TreeAdaptation, adaptation
 from app.core.trees.model import VersatileTree
-from app.core.trees.options import Options
+from app.core.trees.options import TreeOptions
 from app.training.trees import TreeTraining, grow
 from benchmarks.report import heading, table
 
@@ -43,12 +43,12 @@ def rates(runs: int, seed: int) -> Rates:
         model = grown(*draw(rng, SOURCE))
         same, _ = draw(rng, SOURCE)
         batch, _ = draw(rng, TARGET)
-        estimated = adaptation(model, batch, Options(), "estimate")
+        estimated = adaptation(model, batch, TreeOptions(), "estimate")
         assert estimated.output_shift is not None
         flags[run] = [
-            flagged(adaptation(model, same, Options())),
-            flagged(adaptation(model, batch, Options())),
-            flagged(adaptation(model, batch, Options(), KNOWN)),
+            flagged(adaptation(model, same, TreeOptions())),
+            flagged(adaptation(model, batch, TreeOptions())),
+            flagged(adaptation(model, batch, TreeOptions(), KNOWN)),
             flagged(estimated),
         ]
         prevalence[run] = estimated.output_shift.target_priors[1]
@@ -67,7 +67,7 @@ def grown(features: Floats, labels: Codes) -> VersatileTree:
     return grow(training)
 
 
-def flagged(found: Adaptation) -> float:
+def flagged(found: TreeAdaptation) -> float:
     return float(np.mean([shift.shifted for shift in found.attributes]))
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier
 
 from app.core.trees.adaptation import adaptation, predictions, predictions_at
-from app.core.trees.options import Options
+from app.core.trees.options import TreeOptions
 from app.training.trees import TreeTraining, grow
 from benchmarks.report import heading, table
 
@@ -58,10 +58,10 @@ def main() -> None:
     peer = DecisionTreeClassifier(max_depth=DEPTH, min_samples_leaf=5, random_state=0)
     peer.fit(features, labels)
     batch = shifted(draw(rng, asked.rows)[0])
-    found = adaptation(model, batch, Options())
+    found = adaptation(model, batch, TreeOptions())
 
     def adapt_and_predict() -> object:
-        adapted = adaptation(model, batch, Options())
+        adapted = adaptation(model, batch, TreeOptions())
         return predictions_at(model, adapted.leaves, None)
 
     works: dict[str, Callable[[], object]] = {

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from app.core.prevalence.matching.embedding import Embedding
 from app.core.prevalence.matching.posterior_fit import Bins
 from app.core.prevalence.matching.random_features import FourierMap, Standard
-from app.core.prevalence.matching.version import Exact, Matching, Options
+from app.core.prevalence.matching.version import Exact, Matching, MatchingOptions
 
 Arrays = dict[str, NDArray[Any]]
 LOADED = (
@@ -73,7 +73,7 @@ def from_json(content: dict[str, Any] | None, kept: Arrays) -> Matching | None:
         spread=None if spread is None else spread.astype(np.float64),
     )
     return Matching(
-        options=Options(**content["options"]),
+        options=MatchingOptions(**content["options"]),
         names=tuple(content["names"]),
         bandwidth=content["bandwidth"],
         embedding=embedding,

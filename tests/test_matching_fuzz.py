@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from app.core.prevalence.matching.version import Exact, Options, ReferenceRows
+from app.core.prevalence.matching.version import Exact, MatchingOptions, ReferenceRows
 from app.core.prevalence.source import Source, SourceModel, derive
 from app.estimation import FeatureBatch, IntervalOptions, Request, estimate
 from app.estimation.methods import MATCHING
@@ -43,7 +43,9 @@ def test_answers_are_shares_and_intervals_hold_them(seed: int) -> None:
     if seed % 7 == 0:
         rows[:] = 3.0
     reference = ReferenceRows(labels, rows, tuple("abc"[:width]))
-    options = Options(dimension=int(rng.choice([2, 4, 64])), standardise=bool(rng.random() < 0.5))
+    options = MatchingOptions(
+        dimension=int(rng.choice([2, 4, 64])), standardise=bool(rng.random() < 0.5)
+    )
     model = derive(Source(tuple("abcdef"[:classes]), reference=reference, matching=options))
     assert model.matching is not None
     assert 0 < model.matching.bandwidth < np.inf

@@ -34,14 +34,14 @@ NARROW = 16
 
 
 @dataclass(frozen=True)
-class Rows:
+class ProbabilityRows:
     """Probability rows that sum to one, and how many were rescaled by more than ``SILENT``."""
 
     values: Floats
     renormalised: int
 
 
-def probability_rows(values: Floats, pointer: str, owned: bool = False) -> Rows:
+def probability_rows(values: Floats, pointer: str, owned: bool = False) -> ProbabilityRows:
     """Check an N × C matrix of probabilities and rescale its rows to sum to one.
 
     Raises ``InvalidInput`` naming the first rows that hold a NaN, an infinity or a negative
@@ -72,7 +72,7 @@ def probability_rows(values: Floats, pointer: str, owned: bool = False) -> Rows:
             divide_rows(block, sums, rescaled[part])
             if worst > SILENT:
                 renormalised += int(np.count_nonzero(np.abs(sums - 1.0) > SILENT))
-    return Rows(values if rescaled is None else rescaled, renormalised)
+    return ProbabilityRows(values if rescaled is None else rescaled, renormalised)
 
 
 def _sums_into(rows: Floats, out: Floats) -> Floats:
@@ -187,13 +187,13 @@ def add_columns(rows: Floats, by: Floats) -> None:
         column += term
 
 
-def probabilities(values: Floats, pointer: str) -> Rows:
+def probabilities(values: Floats, pointer: str) -> ProbabilityRows:
     """The same check for a single vector of probabilities."""
     try:
         rows = probability_rows(values[None, :], pointer)
     except InvalidInput as error:
         raise InvalidInput([Fault(pointer, f.message) for f in error.faults]) from None
-    return Rows(rows.values[0], rows.renormalised)
+    return ProbabilityRows(rows.values[0], rows.renormalised)
 
 
 def row_fault(row: Floats, index: int, pointer: str) -> Fault:

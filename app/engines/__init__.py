@@ -7,7 +7,7 @@ Whoever has partitions (``partitions.Partition``: rows that can be read again an
             model, partitions, request, where,
             source_rows=rows,            # of the version, as for a batch
             state=kept, keep=store,      # the last finished round; called after each
-            watch=Watch(progress, cancelled),
+            observer=Observer(progress, cancelled),
         )
     outcome.estimates[("BE",)]           # by the names of the pieces' groups; () without groups
     outcome.read.skipped                 # rows, renormalised, skipped, messages of one reading
@@ -27,12 +27,12 @@ from app.engines.engine import (
     EngineError,
     EngineLost,
     EngineMissing,
+    Observer,
     Progress,
     TooManyGroups,
-    Watch,
 )
-from app.engines.estimation import DataChanged, Outcome, estimate_partitions
-from app.engines.local import MEMORY, Local
+from app.engines.estimation import DataChanged, DatasetEstimates, estimate_partitions
+from app.engines.local import MEMORY, LocalEngine
 from app.engines.partitions import Partition, Piece
 from app.engines.tallies import Read
 
@@ -40,18 +40,18 @@ __all__ = [
     "MEMORY",
     "Cancelled",
     "DataChanged",
+    "DatasetEstimates",
     "Engine",
     "EngineError",
     "EngineLost",
     "EngineMissing",
-    "Local",
-    "Outcome",
+    "LocalEngine",
+    "Observer",
     "Partition",
     "Piece",
     "Progress",
     "Read",
     "TooManyGroups",
-    "Watch",
     "engine",
     "estimate_partitions",
 ]
@@ -64,7 +64,7 @@ def engine(scheduler: str | None = None, memory: int = MEMORY) -> Iterator[Engin
     ``EngineMissing`` where Dask is not installed, ``EngineLost`` where no scheduler answers.
     """
     if scheduler is None:
-        yield Local(memory)
+        yield LocalEngine(memory)
         return
     try:
         from app.engines.cluster import Cluster

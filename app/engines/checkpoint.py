@@ -7,14 +7,14 @@ from typing import Any
 
 from app.engines.partitions import Partition
 from app.engines.remote_evidence import Answers
-from app.engines.statistics import Pass, Source, Survey
+from app.engines.statistics import Pass, SurveyPass, WorkerModel
 from app.engines.tallies import Group, Json, Read, Sums, Tally
 
 FORMAT = 2
 
 
 @dataclass
-class State:
+class Checkpoint:
     """``of``: digest of what is read and under which priors; ``rounds``: finished.
 
     ``read``: in the first of them.
@@ -25,7 +25,7 @@ class State:
     read: Read = field(default_factory=Read)
     groups: dict[Group, Answers] = field(default_factory=dict)
 
-    def surveyed(self, tally: Tally, survey: Survey) -> None:
+    def surveyed(self, tally: Tally, survey: SurveyPass) -> None:
         """The first round is done."""
         self.rounds, self.read = 1, tally.read
         for group in sorted(tally.answers):
@@ -53,7 +53,7 @@ class State:
         }
 
     @classmethod
-    def resumed(cls, content: Json | None, of: str) -> "State":
+    def resumed(cls, content: Json | None, of: str) -> "Checkpoint":
         """What was kept, if it is of the same rows and priors; else nothing has been found yet."""
         if content is None or content.get("format") != FORMAT or content.get("of") != of:
             return cls(of)
@@ -66,7 +66,7 @@ def _answers(content: Json) -> Answers:
     return Answers({key: Sums.from_json(sums) for key, sums in content.items()})
 
 
-def digest(partitions: Sequence[Partition], source: Source) -> str:
+def digest(partitions: Sequence[Partition], source: WorkerModel) -> str:
     """What the sums are of: partitions by name, priors, and what else is asked of the rows."""
     sha256 = hashlib.sha256(source.priors.tobytes())
     sha256.update(repr((source.averages, source.bins is None, source.embedding is None)).encode())

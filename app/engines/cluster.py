@@ -20,7 +20,7 @@ from typing import Any, Self
 from distributed import Client, Future, KilledWorker
 
 from app.engines.allocator import keep_memory
-from app.engines.engine import A, Cancelled, EngineLost, Progress, R, Watch
+from app.engines.engine import A, Cancelled, EngineLost, Observer, Progress, R
 from app.engines.partitions import Partition, Piece
 
 FAN_IN = 16
@@ -129,7 +129,7 @@ class Cluster:
         function: Callable[[A, Partition], R],
         partitions: Sequence[Partition],
         argument: A,
-        watch: Watch,
+        observer: Observer,
     ) -> R:
         """As every engine does."""
         client = self._client
@@ -148,14 +148,14 @@ class Cluster:
                 groups = [level[i : i + FAN_IN] for i in range(0, len(level), FAN_IN)]
                 level = client.map(_merged, groups, pure=False)
             sizes = [len(bundle) for bundle in known.bundles]
-            total: R = _Waiting(client, leaves, sizes, level[0], watch, self._patience).result()
+            total: R = _Waiting(client, leaves, sizes, level[0], observer, self._patience).result()
         except (OSError, TimeoutError, AttributeError) as error:
             # A client whose scheduler is gone has lost its connection object, too.
             if client.status == "running" and not isinstance(error, OSError | TimeoutError):
                 raise
             raise EngineLost(f"the Dask scheduler went away: {error}") from error
         known.bytes = total.bytes
-        watch.progress(Progress(watch.round, len(partitions), len(partitions), total.rows))
+        observer.progress(Progress(observer.round, len(partitions), len(partitions), total.rows))
         return total
 
     def _about(self, partitions: Sequence[Partition]) -> _Known:
@@ -190,11 +190,11 @@ class _Waiting:
         leaves: list[Future[Any]],
         sizes: list[int],
         top: Future[Any],
-        watch: Watch,
+        observer: Observer,
         patience: float,
     ) -> None:
         self._client, self._leaves, self._sizes, self._top = client, leaves, sizes, top
-        self._watch, self._patience = watch, patience
+        self._observer, self._patience = observer, patience
         self._pinged = self._seen = monotonic()
         self._reported = 0
         self._over = Event()
@@ -218,7 +218,7 @@ class _Waiting:
 
     def _check(self) -> None:
         try:
-            self._watch.check()
+            self._observer.check()
         except Cancelled:
             self._client.cancel([*self._leaves, self._top], force=True)
             raise
@@ -245,4 +245,4 @@ class _Waiting:
         done = sum(size for size, over in zip(self._sizes, finished, strict=True) if over)
         if self._reported < done < sum(self._sizes):
             self._reported = done
-            self._watch.progress(Progress(self._watch.round, done, sum(self._sizes), None))
+            self._observer.progress(Progress(self._observer.round, done, sum(self._sizes), None))

@@ -92,7 +92,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Watch:
+class Observer:
     """Who waits: wants to hear of progress, and may not want the answer any more."""
 
     progress: Callable[[Progress], None] = lambda _: None
@@ -113,7 +113,7 @@ class Engine(Protocol):
         function: Callable[[A, Partition], R],
         partitions: Sequence[Partition],
         argument: A,
-        watch: Watch,
+        observer: Observer,
     ) -> R:
         """``function(argument, partition)`` of every partition, merged in their order.
 

@@ -7,12 +7,12 @@ import numpy as np
 
 from app.core.errors import InvalidInput
 from app.core.prevalence.source import SourceModel
-from app.engines.checkpoint import State, digest
-from app.engines.engine import MOST_GROUPS, Engine, EngineError, Watch
+from app.engines.checkpoint import Checkpoint, digest
+from app.engines.engine import MOST_GROUPS, Engine, EngineError, Observer
 from app.engines.partition_work import Task, work
 from app.engines.partitions import Partition
 from app.engines.remote_evidence import Answers, SummedEvidence, SumMissing
-from app.engines.statistics import Pass, Source, survey
+from app.engines.statistics import Pass, WorkerModel, survey
 from app.engines.tallies import SAMPLED, Group, Json, Read, Tally
 from app.estimation import Estimate, Method, Request, SourceRows, SummedBatch, estimated
 from app.estimation.methods import choose
@@ -26,7 +26,7 @@ class DataChanged(EngineError):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DatasetEstimates:
     """An estimate per group; ``rounds``: how often was read what ``read`` tells."""
 
     estimates: dict[Group, Estimate]
@@ -43,9 +43,9 @@ def estimate_partitions(
     source_rows: SourceRows | None = None,
     state: Json | None = None,
     keep: Callable[[Json], None] = lambda _: None,
-    watch: Watch | None = None,
+    observer: Observer | None = None,
     most_groups: int = MOST_GROUPS,
-) -> Outcome:
+) -> DatasetEstimates:
     """Estimate the shares of the population of each group of the rows of ``partitions``.
 
     ``source_rows``: of the version, for the answers that need them. ``state``: what ``keep`` was
@@ -53,11 +53,11 @@ def estimate_partitions(
     for methods that go through the rows too often; ``TooManyGroups``, ``Cancelled``,
     ``EngineLost`` of the engine.
     """
-    waiting = watch or Watch()
+    observer = observer or Observer()
     method, _ = choose(model, _batch(model, 0, 0), request.method)
     source = _source(model, method)
-    checkpoint = State.resumed(state, digest(partitions, source))
-    rounds = _Rounds(engine, partitions, source, most_groups, waiting, checkpoint, keep)
+    checkpoint = Checkpoint.resumed(state, digest(partitions, source))
+    rounds = _Rounds(engine, partitions, source, most_groups, observer, checkpoint, keep)
     if checkpoint.rounds == 0:
         rounds.survey(method in LIKELIHOOD or request.shift is not None)
     if checkpoint.read.rows == 0:
@@ -70,7 +70,7 @@ def estimate_partitions(
     while open_:
         passes: dict[Group, Pass] = {}
         for group, evidence in open_.items():
-            waiting.check()
+            observer.check()
             try:
                 done[group] = estimated(evidence, request)
             except SumMissing as interruption:
@@ -78,15 +78,15 @@ def estimate_partitions(
         open_ = {group: evidence for group, evidence in open_.items() if group in passes}
         if passes:
             rounds.another(passes)
-    return Outcome(
+    return DatasetEstimates(
         {group: done[group] for group in checkpoint.groups}, checkpoint.rounds, checkpoint.read
     )
 
 
-def _source(model: SourceModel, method: Method) -> Source:
+def _source(model: SourceModel, method: Method) -> WorkerModel:
     embedding = model.matching.embedding if method == "rffm" and model.matching else None
     averages = method in AVERAGES
-    return Source(model.priors, model.calibration, model.bins, embedding, averages)
+    return WorkerModel(model.priors, model.calibration, model.bins, embedding, averages)
 
 
 def _batch(model: SourceModel, rows: int, renormalised: int) -> SummedBatch:
@@ -95,16 +95,16 @@ def _batch(model: SourceModel, rows: int, renormalised: int) -> SummedBatch:
 
 def _evidence(
     model: SourceModel,
-    source: Source,
+    source: WorkerModel,
     answers: Answers,
-    state: State,
+    state: Checkpoint,
     source_rows: SourceRows | None,
 ) -> SummedEvidence:
     """Of a group. Which group a rescaled row is in, nobody counts: it is said of the whole."""
     rows = int(answers.survey.added["rows"][0])
     renormalised = state.read.renormalised if len(state.groups) == 1 else 0
     batch = _batch(model, rows, renormalised)
-    return SummedEvidence(model, batch, source_rows, answers=answers, passed=source)
+    return SummedEvidence(model, batch, source_rows, answers=answers, worker_model=source)
 
 
 @dataclass(frozen=True)
@@ -113,10 +113,10 @@ class _Rounds:
 
     engine: Engine
     partitions: Sequence[Partition]
-    source: Source
+    source: WorkerModel
     most_groups: int
-    watch: Watch
-    state: State
+    observer: Observer
+    state: Checkpoint
     keep: Callable[[Json], None]
 
     def survey(self, likelihood: bool) -> None:
@@ -142,5 +142,5 @@ class _Rounds:
         self.keep(self.state.to_json())
 
     def _sum(self, task: Task) -> Tally:
-        watch = replace(self.watch, round=self.state.rounds + 1)
-        return self.engine.sum(work, self.partitions, task, watch)
+        observer = replace(self.observer, round=self.state.rounds + 1)
+        return self.engine.sum(work, self.partitions, task, observer)

@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Condition, Lock
 
-from app.engines.engine import A, Progress, R, Watch
+from app.engines.engine import A, Observer, Progress, R
 from app.engines.partitions import Partition, Piece
 
 MEMORY = 512 * 1024 * 1024
@@ -28,7 +28,7 @@ def _cores() -> int:
 
 
 @dataclass(frozen=True)
-class Local:
+class LocalEngine:
     """``memory``: bytes that pieces and the work on them may take at once.
 
     ``threads``: at most; as many as there are cores for this process.
@@ -42,10 +42,10 @@ class Local:
         function: Callable[[A, Partition], R],
         partitions: Sequence[Partition],
         argument: A,
-        watch: Watch,
+        observer: Observer,
     ) -> R:
         """As every engine does."""
-        counter = _Counter(watch, len(partitions))
+        counter = _Counter(observer, len(partitions))
         room = _Room(self.memory)
         waiting: deque[Future[R]] = deque()
         total: R | None = None
@@ -81,7 +81,7 @@ class _Stop:
 class _Counter:
     """Counts what is done, and says so."""
 
-    watch: Watch
+    observer: Observer
     of: int
     partitions: int = 0
     rows: int = 0
@@ -89,14 +89,14 @@ class _Counter:
 
     def read(self, rows: int) -> None:
         """So many rows more were read; ``Cancelled`` if nobody waits."""
-        self.watch.check()
+        self.observer.check()
         with self.lock:
             self.rows += rows
 
     def another(self) -> None:
         """One partition more is done."""
         self.partitions += 1
-        self.watch.progress(Progress(self.watch.round, self.partitions, self.of, self.rows))
+        self.observer.progress(Progress(self.observer.round, self.partitions, self.of, self.rows))
 
 
 @dataclass

@@ -9,8 +9,8 @@ from app.core.arrays import AnyFloats, Codes, take_rows
 from app.core.prevalence.likelihood.blocks import BLOCK
 from app.engines.engine import TooManyGroups
 from app.engines.partitions import Partition, Piece
-from app.engines.statistics import Chunk, Pass, Source, Survey
-from app.engines.subsample import Looked, Sample
+from app.engines.statistics import Pass, RowChunk, SurveyPass, WorkerModel
+from app.engines.subsample import BinCounter, Sample
 from app.engines.tallies import Group, Read, Sums, Tally
 
 CHUNK = BLOCK
@@ -28,8 +28,8 @@ class Task:
     group at least.
     """
 
-    source: Source
-    passes: dict[Group, Pass] | Survey
+    source: WorkerModel
+    passes: dict[Group, Pass] | SurveyPass
     most_groups: int
     sampled: int = 0
 
@@ -40,19 +40,19 @@ class _Work:
 
     task: Task
     answers: dict[Group, Sums] = field(default_factory=dict)
-    some: dict[Group, tuple[Sample, Looked]] = field(default_factory=dict)
+    some: dict[Group, tuple[Sample, BinCounter]] = field(default_factory=dict)
 
     def add(self, group: Group, rows: AnyFloats) -> None:
         """Some rows of a group."""
         passes = self.task.passes
-        question = passes if isinstance(passes, Survey) else passes.get(group)
+        question = passes if isinstance(passes, SurveyPass) else passes.get(group)
         if question is None:
             return
-        if isinstance(passes, Survey):
+        if isinstance(passes, SurveyPass):
             self._keep_some(group, rows)
         length = max(CHUNK // rows.shape[1], 1)
         for first in range(0, len(rows), length):
-            chunk = Chunk(rows[first : first + length], self.task.source)
+            chunk = RowChunk(rows[first : first + length], self.task.source)
             sums, before = question.over(chunk), self.answers.get(group)
             self.answers[group] = sums if before is None else before.merge(sums)
 
@@ -60,13 +60,13 @@ class _Work:
         if group not in self.some:
             if len(self.some) >= self.task.most_groups:
                 raise TooManyGroups(self.task.most_groups)
-            self.some[group] = Sample(self.task.sampled), Looked(self.task.source.bins)
+            self.some[group] = Sample(self.task.sampled), BinCounter(self.task.source.bins)
         for few in self.some[group]:
             few.add(rows)
 
     def finished(self) -> dict[Group, Sums]:
         """All answers; those of the survey with the sample."""
-        if not isinstance(self.task.passes, Survey):
+        if not isinstance(self.task.passes, SurveyPass):
             return self.answers
         sampled = sum(sample.size for sample, _ in self.some.values())
         step = -(-sampled // self.task.sampled)

@@ -28,9 +28,9 @@ from app.engines.statistics import (
     Counting,
     Derivatives,
     Pass,
-    Source,
-    Survey,
+    SurveyPass,
     Total,
+    WorkerModel,
     at_source,
     unpacked,
 )
@@ -63,7 +63,7 @@ class Answers:
     def add(self, question: Pass, sums: Sums) -> None:
         """What a round brought; the survey has the answers to other passes with it."""
         self.sums[question.key] = sums
-        if isinstance(question, Survey):
+        if isinstance(question, SurveyPass):
             self.sums |= {taken.key: Sums(sums.added, {}) for taken in question.passes}
 
     @property
@@ -86,7 +86,7 @@ class SummedLikelihood(Likelihood):
     start: Total | Derivatives
 
     @classmethod
-    def by(cls, source: Source, answers: Answers) -> "SummedLikelihood":
+    def by(cls, source: WorkerModel, answers: Answers) -> "SummedLikelihood":
         """Of the rows that were surveyed."""
         nothing = source.likelihood([])
         return cls(nothing.blocks, nothing.source, answers, at_source(source))
@@ -165,7 +165,7 @@ class SummedEvidence(Evidence):
     """What a data set, or a group of its rows, says under a source model."""
 
     answers: Answers = field(default_factory=Answers)
-    passed: Source | None = None
+    worker_model: WorkerModel | None = None
 
     @property
     def _survey(self) -> dict[str, Floats]:
@@ -173,8 +173,8 @@ class SummedEvidence(Evidence):
 
     def likelihood_of_rows(self, batch: PosteriorBatch) -> Likelihood:
         """By sums."""
-        assert self.passed is not None
-        return SummedLikelihood.by(self.passed, self.answers)
+        assert self.worker_model is not None
+        return SummedLikelihood.by(self.worker_model, self.answers)
 
     @cached_property
     def output_counts(self) -> Floats:

@@ -27,7 +27,7 @@ CURVED = 32
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class WorkerModel:
     """What workers must know of the model. ``bins``, ``embedding``: None where nobody asks.
 
     ``tidy``: an earlier round found every row fit for the likelihood as it is. Calibrated rows are
@@ -47,11 +47,11 @@ class Source:
 
 
 @dataclass(frozen=True, eq=False)
-class Chunk:
+class RowChunk:
     """A few rows, n × C, of one group: so few that they are calibrated once for all passes."""
 
     rows: AnyFloats
-    source: Source
+    source: WorkerModel
 
     @cached_property
     def likelihood(self) -> Likelihood:
@@ -76,7 +76,7 @@ class Pass(Protocol):
     def key(self) -> str:
         """Tells it apart from others."""
 
-    def over(self, chunk: Chunk) -> Sums:
+    def over(self, chunk: RowChunk) -> Sums:
         """Its sums over a chunk."""
 
 
@@ -108,7 +108,7 @@ class Counting:
 
     key = "census"
 
-    def over(self, chunk: Chunk) -> Sums:
+    def over(self, chunk: RowChunk) -> Sums:
         """Of a chunk."""
         census = chunk.likelihood.census
         counts = np.array([census.rows, census.size, census.unsupported])
@@ -127,7 +127,7 @@ class Derivatives:
         """The point."""
         return _key("curvature" if self.curved else "slope", self.p)
 
-    def over(self, chunk: Chunk) -> Sums:
+    def over(self, chunk: RowChunk) -> Sums:
         """Of a chunk."""
         likelihood, p, C = chunk.likelihood, self.p, len(self.p)
         n = likelihood.size
@@ -156,7 +156,7 @@ class Along:
         """The line."""
         return _key("along", self.p, self.target, np.array(self.steps))
 
-    def over(self, chunk: Chunk) -> Sums:
+    def over(self, chunk: RowChunk) -> Sums:
         """Of a chunk."""
         n = chunk.likelihood.size
         if n == 0:
@@ -182,7 +182,7 @@ class Total:
         arrays = [np.asarray(values, np.float64) for _, values in arguments]
         return _key(name, *arrays)
 
-    def over(self, chunk: Chunk) -> Sums:
+    def over(self, chunk: RowChunk) -> Sums:
         """Of a chunk."""
         return _sums(total=self.of(chunk.likelihood))
 
@@ -191,7 +191,7 @@ SURVEY = "survey"
 
 
 @dataclass(frozen=True, eq=False)
-class Survey:
+class SurveyPass:
     """The first round: everything about the rows that one pass can tell.
 
     ``passes``: those that the likelihood is certain to ask for, taken along.
@@ -204,7 +204,7 @@ class Survey:
         """There is one."""
         return SURVEY
 
-    def over(self, chunk: Chunk) -> Sums:
+    def over(self, chunk: RowChunk) -> Sums:
         """Of a chunk."""
         source = chunk.source
         sums = _sums(rows=np.array([len(chunk.rows)]), decisions=decision_counts(chunk.rows)).added
@@ -217,13 +217,13 @@ class Survey:
         return Sums(sums, {})
 
 
-def survey(source: Source, likelihood: bool = True) -> Survey:
+def survey(source: WorkerModel, likelihood: bool = True) -> SurveyPass:
     """With what a solver, or the test, asks first of a ``likelihood``."""
     # The moments' reading of the rows counts them as well: so it comes first.
-    return Survey((at_source(source), Counting()) if likelihood else ())
+    return SurveyPass((at_source(source), Counting()) if likelihood else ())
 
 
-def at_source(source: Source) -> Total | Derivatives:
+def at_source(source: WorkerModel) -> Total | Derivatives:
     """The pass at the source priors."""
     nothing = source.likelihood([])
     if len(nothing.known) == 2 == len(source.priors):

@@ -51,7 +51,7 @@ FULL = 1 << 17
 
 
 @dataclass
-class Looked:
+class BinCounter:
     """Counts of rows by bin: of each piece every ``EVERY``-th, or ``FEW`` rows if that is more."""
 
     bins: Bins | None

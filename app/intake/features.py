@@ -2,7 +2,7 @@
 
 from app.core.arrays import Codes
 from app.core.errors import InvalidInput
-from app.core.prevalence.matching.version import Options, ReferenceRows
+from app.core.prevalence.matching.version import MatchingOptions, ReferenceRows
 from app.core.prevalence.source import SourceModel, ValidationSet
 from app.estimation.methods import MATCHING
 from app.estimation.request import FeatureBatch
@@ -34,9 +34,9 @@ def options(
     validation: ValidationSet | None,
     names: tuple[str, ...],
     at: str,
-) -> tuple[ReferenceRows | None, Options]:
+) -> tuple[ReferenceRows | None, MatchingOptions]:
     """What is matched, and how; the posteriors of the validation set where these are asked for."""
-    asked = Options() if given is None else Options(**given.model_dump())
+    asked = MatchingOptions() if given is None else MatchingOptions(**given.model_dump())
     at = f"{at}/matching"
     if asked.feature_map == "posteriors":
         if found is not None:

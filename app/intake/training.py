@@ -6,7 +6,7 @@ import numpy as np
 
 from app.core.arrays import Codes, Floats
 from app.core.errors import Faults, InvalidInput
-from app.core.learners.columns import Columns
+from app.core.learners.columns import FeatureColumns
 from app.core.learners.recipe import Recipe, completed
 from app.core.learners.trained import Training
 from app.formats import json
@@ -53,7 +53,7 @@ def training(source: SourceIn, names: tuple[str, ...], at: str) -> Training | No
     return Training(columns, values, labels, len(names), recipe)
 
 
-def _columns(given: TrainingIn, at: str) -> tuple[Columns, Floats]:
+def _columns(given: TrainingIn, at: str) -> tuple[FeatureColumns, Floats]:
     names = feature_names(given.features, given.feature_names, at)
     levels: Levels = {}
     faults = Faults()
@@ -76,7 +76,7 @@ def _columns(given: TrainingIn, at: str) -> tuple[Columns, Floats]:
         if len(known) > MOST_LEVELS:
             message = f"{names[j][:60]} has {len(known)} levels, at most {MOST_LEVELS} are allowed"
             raise InvalidInput.at(f"{at}/categorical", message)
-    return Columns(names, {j: tuple(known) for j, known in levels.items()}), values
+    return FeatureColumns(names, {j: tuple(known) for j, known in levels.items()}), values
 
 
 def _labels(given: TrainingIn, names: tuple[str, ...], rows: int, at: str) -> Codes:
@@ -92,7 +92,7 @@ def _labels(given: TrainingIn, names: tuple[str, ...], rows: int, at: str) -> Co
     return labels
 
 
-def _require_size(values: Floats, columns: Columns, classes: int, at: str) -> None:
+def _require_size(values: Floats, columns: FeatureColumns, classes: int, at: str) -> None:
     width = columns.encoded_width
     for what, numbers, most in (
         (f"rows × {width} encoded columns", len(values) * width, MOST_NUMBERS),
@@ -104,7 +104,7 @@ def _require_size(values: Floats, columns: Columns, classes: int, at: str) -> No
             raise InvalidInput.at(f"{at}/features", message)
 
 
-def _require_values(values: Floats, columns: Columns, recipe: Recipe, at: str) -> None:
+def _require_values(values: Floats, columns: FeatureColumns, recipe: Recipe, at: str) -> None:
     faults = Faults()
     for j in np.flatnonzero(np.isnan(values).all(axis=0)):
         faults.add(f"{at}/features", f"column {columns.names[j][:60]} has no value in any row")

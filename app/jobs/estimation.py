@@ -5,7 +5,7 @@ from uuid import uuid4
 
 from app.clock import now
 from app.datasets.partition import Counts
-from app.engines import Outcome, engine, estimate_partitions
+from app.engines import DatasetEstimates, engine, estimate_partitions
 from app.engines.tallies import Group, Json
 from app.intake import groups, options
 from app.jobs.context import Context, Result, counted
@@ -36,7 +36,7 @@ def run(context: Context) -> Result:
     return Result(write)
 
 
-def estimated(context: Context, partitions: Any, state: Json) -> Outcome:
+def estimated(context: Context, partitions: Any, state: Json) -> DatasetEstimates:
     """An estimate of each group, going on from ``state``."""
     asked, settings, version = context.asked, context.settings, context.version
     request = options.asked(asked, version.source)
@@ -49,12 +49,16 @@ def estimated(context: Context, partitions: Any, state: Json) -> Outcome:
             source_rows=context.nulls.of(version),
             state=state or None,
             keep=context.keeping.checkpoint,
-            watch=context.keeping.watch,
+            observer=context.keeping.observer,
         )
 
 
 def _kept(
-    unit: UnitOfWork, context: Context, group: Group, outcome: Outcome, holm_p_value: float | None
+    unit: UnitOfWork,
+    context: Context,
+    group: Group,
+    outcome: DatasetEstimates,
+    holm_p_value: float | None,
 ) -> StoredGroupEstimate:
     asked, version, result = context.asked, context.version, outcome.estimates[group]
     names = dict(zip(asked.group_by, group, strict=False))

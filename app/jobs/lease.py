@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 
 from app.clock import now
-from app.engines import Cancelled, Progress, Watch
+from app.engines import Cancelled, Observer, Progress
 from app.engines.tallies import Json
 from app.logs import log
 from app.operations.tasks import Lease
@@ -39,9 +39,9 @@ class Keeping:
     _ended: threading.Event = field(default_factory=threading.Event)
 
     @property
-    def watch(self) -> Watch:
+    def observer(self) -> Observer:
         """What the engines ask whether to go on, and tell how far they are."""
-        return Watch(self.progress, self.unwanted)
+        return Observer(self.progress, self.unwanted)
 
     def unwanted(self) -> bool:
         """Whether to end: it was cancelled, the process stops, or somebody else has it."""

@@ -9,9 +9,16 @@ from pydantic import Field
 
 from app.core.arrays import Floats
 from app.core.errors import Faults, InvalidInput
-from app.core.mixtures.adapt import Adaptation, LinkFit, adapt
+from app.core.mixtures.adapt import LinkFit, MixtureAdaptation, adapt
 from app.core.mixtures.fit import MixtureFit, fit
-from app.core.mixtures.gibbs import BURN_IN, CHAINS, DRAWS, Posterior, predict_posterior, sample
+from app.core.mixtures.gibbs import (
+    BURN_IN,
+    CHAINS,
+    DRAWS,
+    MixturePosterior,
+    predict_posterior,
+    sample,
+)
 from app.core.mixtures.mixture import RegressionMixture, registered
 from app.core.mixtures.predict import LEVELS, predict
 from app.core.mixtures.priors import KAPPA, SHAPE, SPREAD, priors
@@ -227,7 +234,7 @@ def _drawn(source: RegressionMixture, x: Floats, y: Floats, given: MixtureAdapta
     return Adapted(content, kept, _unmixed(found))
 
 
-def _unmixed(found: Posterior) -> tuple[Warning, ...]:
+def _unmixed(found: MixturePosterior) -> tuple[Warning, ...]:
     worst = max(one.split_rhat for one in found.summaries)
     if not worst > APART:
         return ()
@@ -238,11 +245,11 @@ def _unmixed(found: Posterior) -> tuple[Warning, ...]:
     return (Warning("chains-apart", message),)
 
 
-def _posterior(kept: Arrays, mixture: RegressionMixture) -> Posterior | None:
+def _posterior(kept: Arrays, mixture: RegressionMixture) -> MixturePosterior | None:
     """What was drawn; None for an adaptation by em."""
     if "drawn_sigmas" not in kept:
         return None
-    return Posterior(
+    return MixturePosterior(
         kept["drawn_coefficients"],
         kept["drawn_sigmas"],
         kept["drawn_proportions"],
@@ -351,7 +358,7 @@ def _link(found: LinkFit) -> dict[str, Any]:
     }
 
 
-def _table(found: Adaptation) -> list[dict[str, Any]]:
+def _table(found: MixtureAdaptation) -> list[dict[str, Any]]:
     """Every link that was fitted, the chosen one marked."""
     return [
         {

@@ -19,7 +19,7 @@ from app.core.trees.adaptation import (
 )
 from app.core.trees.ks import KolmogorovSmirnov
 from app.core.trees.model import VersatileTree
-from app.core.trees.options import Correction, Options, SecondTest, Strategy
+from app.core.trees.options import Correction, SecondTest, Strategy, TreeOptions
 from app.core.trees.output_shift import OutputShift
 from app.core.trees.results import AttributeShift, ThresholdChange
 from app.core.trees.serialization import of_arrays
@@ -155,7 +155,7 @@ class VersatileTrees:
         model = self._model(record, load)
         sent = payload.batch()
         given, rows = _batch(TreeAdaptationIn, sent, model)
-        options = Options(
+        options = TreeOptions(
             strategy=given.strategy,
             significance=given.significance,
             correction=given.correction,

@@ -6,7 +6,7 @@ from math import exp
 from app.clock import MICROSECONDS
 from app.core.prevalence.source import SourceModel
 from app.core.prevalence.watching import budget
-from app.core.prevalence.watching.eprocess import EProcess, State
+from app.core.prevalence.watching.eprocess import EProcess, EProcessState
 from app.core.prevalence.watching.source_set import SourceSet
 from app.core.prevalence.watching.window import window_test
 from app.core.warnings import Warning
@@ -89,10 +89,10 @@ class Past:
         found = self._valid(alert)
         return self.start if found is None else found.since
 
-    def state(self, process: EProcess, alert: AlertSpec) -> State:
+    def state(self, process: EProcess, alert: AlertSpec) -> EProcessState:
         """The evidence so far."""
         found = self._valid(alert)
-        return process.start() if found is None else State.from_json(found.state)
+        return process.start() if found is None else EProcessState.from_json(found.state)
 
     def _valid(self, alert: AlertSpec) -> StoredEvidence | None:
         if self.memory is None or self.memory.version != self.version_id:

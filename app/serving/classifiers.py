@@ -240,7 +240,7 @@ def _unconverged(short: int, fits: int) -> tuple[Warning, ...]:
     return (Warning("not-converged", message),)
 
 
-def _notes(rows: Any, known: features.Columns) -> tuple[Warning, ...]:
+def _notes(rows: Any, known: features.FeatureColumns) -> tuple[Warning, ...]:
     said = []
     gaps = features.missing(rows)
     if gaps:

@@ -16,7 +16,7 @@ from sklearn.naive_bayes import CategoricalNB, GaussianNB, MultinomialNB
 from sklearn.svm import LinearSVC
 
 from app.core.arrays import Codes, Floats
-from app.core.learners.columns import Columns
+from app.core.learners.columns import FeatureColumns
 from app.core.learners.encoding import Encoding
 from app.core.learners.linear import Linear
 from app.core.learners.naive_bayes import GaussianBayes, MultinomialBayes
@@ -30,7 +30,11 @@ SMALLEST_VARIANCE = 1e-100
 
 
 def fit(
-    columns: Columns, table: Floats, labels: Codes, recipe: Recipe, weights: Floats | None = None
+    columns: FeatureColumns,
+    table: Floats,
+    labels: Codes,
+    recipe: Recipe,
+    weights: Floats | None = None,
 ) -> tuple[Trained, bool]:
     """A learner fitted on N rows (optionally weighted), and whether its search converged.
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.arrays import Codes, Floats
-from app.core.learners.columns import Columns
+from app.core.learners.columns import FeatureColumns
 from app.core.learners.recipe import Recipe
 from app.core.learners.trained import Training
 from app.core.prevalence.estimators.cde import CdeResult
@@ -70,7 +70,7 @@ class Job:
     def of(cls, content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "Job":
         """The job of ``message``."""
         training = Training(
-            Columns.of_array(arrays["columns"]),
+            FeatureColumns.of_array(arrays["columns"]),
             arrays["table"],
             arrays["labels"].astype(np.intp),
             content["classes"],

@@ -10,7 +10,7 @@ from scipy.special import expit
 from app.core.arrays import Floats
 from app.core.prevalence.likelihood.likelihood import Likelihood
 from app.core.prevalence.watching.budget import Budget, level_per_stream, level_per_window
-from app.core.prevalence.watching.eprocess import EProcess, State
+from app.core.prevalence.watching.eprocess import EProcess, EProcessState
 from app.core.prevalence.watching.source_set import SOURCE_LEVEL
 from benchmarks.alerts.rates import Tilted, rate
 from benchmarks.alerts.stream import Population, Registered, statistics, threshold
@@ -126,7 +126,7 @@ def always_valid(distance: float, count: int, seed: int, batch: int, quiet_hours
 
 def _until(
     process: EProcess,
-    state: State,
+    state: EProcessState,
     level: float,
     population: Population,
     rng: np.random.Generator,

@@ -8,9 +8,9 @@ from scipy.stats import friedmanchisquare, rankdata
 
 from app.core.arrays import Codes, Floats
 from app.core.learners.folds import stratified
-from app.core.trees.adaptation import Adaptation, adaptation
+from app.core.trees.adaptation import TreeAdaptation, adaptation
 from app.core.trees.model import VersatileTree
-from app.core.trees.options import Options, Strategy
+from app.core.trees.options import Strategy, TreeOptions
 from app.training.trees import TreeTraining, grow_tree
 from benchmarks.versatile.data import Table
 from benchmarks.versatile.paper import STRATEGIES
@@ -71,12 +71,12 @@ def accuracies(model: VersatileTree, batch: Floats, labels: Codes) -> Floats:
     return np.array([accuracy(model, adapted(model, batch, s), labels) for s in STRATEGIES])
 
 
-def adapted(model: VersatileTree, batch: Floats, strategy: Strategy) -> Adaptation:
+def adapted(model: VersatileTree, batch: Floats, strategy: Strategy) -> TreeAdaptation:
     """As the paper has it: no least number of rows for percentiles."""
-    return adaptation(model, batch, Options(strategy, minimum_batch=1))
+    return adaptation(model, batch, TreeOptions(strategy, minimum_batch=1))
 
 
-def accuracy(model: VersatileTree, found: Adaptation, labels: Codes) -> float:
+def accuracy(model: VersatileTree, found: TreeAdaptation, labels: Codes) -> float:
     return float((model.decisions[found.leaves] == labels).mean())
 
 

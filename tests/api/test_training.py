@@ -7,7 +7,7 @@ import httpx
 import numpy as np
 import pytest
 
-from app.core.learners.columns import Columns
+from app.core.learners.columns import FeatureColumns
 from app.core.learners.recipe import Learner, Recipe, completed
 from app.core.learners.trained import Trained, Training
 from app.main import create_app
@@ -29,7 +29,9 @@ def core(learner: Learner, classes: list[str], count: int = 60) -> Training:
     table = np.array([[row[0], levels.index(row[1])] for row in features])
     codes = np.array([classes.index(label) for label in labels])
     recipe = Recipe(learner, completed(learner, {}, ""))
-    return Training(Columns(tuple(NAMES), {1: tuple(levels)}), table, codes, len(classes), recipe)
+    return Training(
+        FeatureColumns(tuple(NAMES), {1: tuple(levels)}), table, codes, len(classes), recipe
+    )
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from app.core.arrays import AnyFloats, Codes, Floats
-from app.core.prevalence.matching.version import Options, ReferenceRows
+from app.core.prevalence.matching.version import MatchingOptions, ReferenceRows
 from app.core.prevalence.source import Source, SourceModel, ValidationSet, derive
 from app.engines.partitions import Partition, Piece
 
@@ -63,7 +63,7 @@ def matching(classes: int) -> SourceModel:
             names,
             validation=ValidationSet(labels, rows),
             reference=ReferenceRows(labels, rows, names),
-            matching=Options(feature_map="posteriors", dimension=100),
+            matching=MatchingOptions(feature_map="posteriors", dimension=100),
         )
     )
 

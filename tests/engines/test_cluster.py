@@ -14,9 +14,9 @@ import pytest
 from distributed import Client
 
 from app.engines.cluster import Cluster
-from app.engines.engine import Cancelled, EngineLost, Progress, TooManyGroups, Watch
+from app.engines.engine import Cancelled, EngineLost, Observer, Progress, TooManyGroups
 from app.engines.estimation import estimate_partitions
-from app.engines.local import Local
+from app.engines.local import LocalEngine
 from app.engines.partitions import Piece
 from app.engines.tallies import Json
 from app.estimation import IntervalOptions, Request
@@ -124,7 +124,7 @@ class TestTheSameAnswerAsOneMachine:
     def test_of_one_round(self, dask: Dask, method: str) -> None:
         request = Request(method, shift=None, interval=IntervalOptions())
         parts = cut(ROWS, 37)
-        expected = estimate_partitions(MODEL, parts, request, Local())
+        expected = estimate_partitions(MODEL, parts, request, LocalEngine())
         with Cluster(dask.address) as engine:
             found = estimate_partitions(MODEL, parts, request, engine)
         np.testing.assert_allclose(
@@ -134,7 +134,7 @@ class TestTheSameAnswerAsOneMachine:
     @pytest.mark.parametrize("keep", [True, False])
     def test_of_the_maximum(self, dask: Dask, keep: bool) -> None:
         parts = cut(ROWS, 37)
-        expected = estimate_partitions(MODEL, parts, MLE, Local()).estimates[()]
+        expected = estimate_partitions(MODEL, parts, MLE, LocalEngine()).estimates[()]
         with Cluster(dask.address, keep=keep) as engine:
             found = estimate_partitions(MODEL, parts, MLE, engine).estimates[()]
         assert found.diagnostics.optimality_gap is not None
@@ -144,7 +144,7 @@ class TestTheSameAnswerAsOneMachine:
     def test_of_groups(self, dask: Dask) -> None:
         codes = np.random.default_rng(2).integers(0, 3, len(ROWS))
         parts = cut(ROWS, 9, codes, [("a",), ("b",), ("c",)])
-        expected = estimate_partitions(MODEL, parts, MLE, Local()).estimates
+        expected = estimate_partitions(MODEL, parts, MLE, LocalEngine()).estimates
         with Cluster(dask.address) as engine:
             found = estimate_partitions(MODEL, parts, MLE, engine).estimates
             with pytest.raises(TooManyGroups):
@@ -166,10 +166,10 @@ class TestTheSameAnswerAsOneMachine:
 
     def test_of_more_partitions_than_tasks(self, dask: Dask) -> None:
         request, seen = Request("pcc", shift=None), list[Progress]()
-        expected = estimate_partitions(MODEL, cut(ROWS, 50), request, Local()).estimates[()]
+        expected = estimate_partitions(MODEL, cut(ROWS, 50), request, LocalEngine()).estimates[()]
         with Cluster(dask.address, tasks=(2, 3)) as engine:
             found = estimate_partitions(
-                MODEL, cut(ROWS, 50), request, engine, watch=Watch(seen.append)
+                MODEL, cut(ROWS, 50), request, engine, observer=Observer(seen.append)
             ).estimates[()]
         np.testing.assert_allclose(found.prevalence, expected.prevalence, rtol=0, atol=1e-12)
         assert (seen[-1].partitions, seen[-1].of) == (50, 50)
@@ -180,16 +180,16 @@ class TestWhoWaits:
         seen: list[Progress] = []
         with Cluster(dask.address) as engine:
             request = Request("cc", shift=None)
-            estimate_partitions(MODEL, slow(8), request, engine, watch=Watch(seen.append))
+            estimate_partitions(MODEL, slow(8), request, engine, observer=Observer(seen.append))
         assert seen[-1] == Progress(1, 8, 8, len(ROWS))
         assert {progress.rows for progress in seen[:-1]} <= {None}
 
     def test_may_change_their_mind(self, dask: Dask) -> None:
         left = iter([False] * 3)
-        watch = Watch(cancelled=lambda: next(left, True))
+        observer = Observer(cancelled=lambda: next(left, True))
         begun = time.monotonic()
         with Cluster(dask.address) as engine, pytest.raises(Cancelled):
-            estimate_partitions(MODEL, slow(20, patience(1.0)), MLE, engine, watch=watch)
+            estimate_partitions(MODEL, slow(20, patience(1.0)), MLE, engine, observer=observer)
         assert time.monotonic() - begun < patience(10)
 
 
@@ -204,14 +204,14 @@ class TestWhenProcessesDie:
     def test_a_worker_is_missed_by_nobody(self, own: Dask, round: int) -> None:
         own.work(2)
         parts = slow(8, 0.05)
-        expected = estimate_partitions(MODEL, parts, MLE, Local()).estimates[()]
+        expected = estimate_partitions(MODEL, parts, MLE, LocalEngine()).estimates[()]
 
         def kill(progress: Progress) -> None:
             if progress.round == round and progress.partitions >= 2:
                 os.kill(own.workers[0].pid, signal.SIGKILL)
 
         with Cluster(own.address, patience=patience(20)) as engine:
-            found = estimate_partitions(MODEL, parts, MLE, engine, watch=Watch(kill))
+            found = estimate_partitions(MODEL, parts, MLE, engine, observer=Observer(kill))
         own.workers[0].wait(patience(10))
         np.testing.assert_allclose(
             found.estimates[()].prevalence, expected.prevalence, rtol=0, atol=1e-9
@@ -228,11 +228,11 @@ class TestWhenProcessesDie:
         begun = time.monotonic()
         with Cluster(own.address, patience=patience(5)) as engine, pytest.raises(EngineLost):
             estimate_partitions(
-                MODEL, slow(6, 0.05), MLE, engine, keep=kept.append, watch=Watch(kill)
+                MODEL, slow(6, 0.05), MLE, engine, keep=kept.append, observer=Observer(kill)
             )
         assert time.monotonic() - begun < patience(30)
         assert len(kept) == 1
-        expected = estimate_partitions(MODEL, slow(6, 0.05), MLE, Local()).estimates[()]
+        expected = estimate_partitions(MODEL, slow(6, 0.05), MLE, LocalEngine()).estimates[()]
         with Cluster(dask.address) as engine:
             found = estimate_partitions(MODEL, slow(6, 0.05), MLE, engine, state=kept[-1])
         np.testing.assert_allclose(
@@ -247,7 +247,7 @@ class TestWhenProcessesDie:
 
         begun = time.monotonic()
         with Cluster(own.address, patience=patience(3)) as engine, pytest.raises(EngineLost):
-            estimate_partitions(MODEL, slow(6, 0.05), MLE, engine, watch=Watch(freeze))
+            estimate_partitions(MODEL, slow(6, 0.05), MLE, engine, observer=Observer(freeze))
         assert time.monotonic() - begun < patience(30)
 
     def test_a_cluster_without_workers_is_not_waited_for(self, own: Dask) -> None:

@@ -12,9 +12,9 @@ from app.core.arrays import Floats
 from app.core.errors import InvalidInput, MethodUnavailable
 from app.core.prevalence.source import Source, derive
 from app.engines import Piece, Read, engine
-from app.engines.engine import Cancelled, Progress, TooManyGroups, Watch
-from app.engines.estimation import DataChanged, Outcome, estimate_partitions
-from app.engines.local import Local
+from app.engines.engine import Cancelled, Observer, Progress, TooManyGroups
+from app.engines.estimation import DataChanged, DatasetEstimates, estimate_partitions
+from app.engines.local import LocalEngine
 from app.engines.tallies import Json
 from app.estimation import Estimate, IntervalOptions, PosteriorBatch, Request, estimate
 from tests.engines.data import ArrayPartition, cut, draw, matching, model
@@ -23,7 +23,7 @@ from tests.strategies import posterior_rows
 TARGET = np.array([0.55, 0.2, 0.15, 0.08, 0.02])
 MODEL = model(5)
 ROWS = draw(np.random.default_rng(1), TARGET, 60_000)[1]
-ENGINE = Local(threads=2)
+ENGINE = LocalEngine(threads=2)
 
 
 def asked(method: str, kind: Literal["auto", "bootstrap"] = "auto") -> Request:
@@ -123,8 +123,8 @@ def same_maximum(found: Estimate, expected: Estimate) -> None:
 class TestRounds:
     def test_are_few_and_do_not_depend_on_threads(self) -> None:
         parts = cut(ROWS, 37)
-        one = estimate_partitions(MODEL, parts, asked("mle"), Local(threads=1))
-        two = estimate_partitions(MODEL, parts, asked("mle"), Local(threads=2))
+        one = estimate_partitions(MODEL, parts, asked("mle"), LocalEngine(threads=1))
+        two = estimate_partitions(MODEL, parts, asked("mle"), LocalEngine(threads=2))
         assert one.rounds <= 8
         assert one.estimates[()].prevalence.tolist() == two.estimates[()].prevalence.tolist()
 
@@ -140,7 +140,7 @@ class TestRounds:
                 asked("mle"),
                 ENGINE,
                 state=json.loads(json.dumps(state, allow_nan=False)),
-                watch=Watch(again.append),
+                observer=Observer(again.append),
             )
             assert {p.round for p in again} == set(range(done + 1, whole.rounds + 1))
             resumed, straight = found.estimates[()], whole.estimates[()]
@@ -158,7 +158,7 @@ class TestRounds:
     def test_progress_is_told(self) -> None:
         seen: list[Progress] = []
         found = estimate_partitions(
-            MODEL, cut(ROWS, 7), asked("mle"), ENGINE, watch=Watch(seen.append)
+            MODEL, cut(ROWS, 7), asked("mle"), ENGINE, observer=Observer(seen.append)
         )
         assert len(seen) == 7 * found.rounds
         last = [p for p in seen if p.partitions == p.of]
@@ -166,9 +166,9 @@ class TestRounds:
 
     def test_cancelled_between_pieces(self) -> None:
         left = iter([False] * 4)
-        watch = Watch(cancelled=lambda: next(left, True))
+        observer = Observer(cancelled=lambda: next(left, True))
         with pytest.raises(Cancelled):
-            estimate_partitions(MODEL, cut(ROWS, 7), asked("mle"), ENGINE, watch=watch)
+            estimate_partitions(MODEL, cut(ROWS, 7), asked("mle"), ENGINE, observer=observer)
 
     def test_rows_that_change_are_noticed(self) -> None:
         part = ArrayPartition("part", ROWS)
@@ -219,7 +219,7 @@ class TestGroups:
     NAMES = tuple((country, device) for country in ("BE", "FR", "NL") for device in ("a", "b"))
     CODES = np.random.default_rng(8).choice(6, len(ROWS), p=[0.5, 0.3, 0.1, 0.05, 0.049, 0.001])
 
-    def found(self, method: str) -> Outcome:
+    def found(self, method: str) -> DatasetEstimates:
         parts = cut(ROWS, 11, self.CODES, self.NAMES)
         return estimate_partitions(MODEL, parts, asked(method), ENGINE)
 
@@ -269,7 +269,7 @@ def _width(reach: Floats) -> float:
 
 def test_the_engine_of_the_settings() -> None:
     with engine(None, 1 << 20) as found:
-        assert isinstance(found, Local)
+        assert isinstance(found, LocalEngine)
         assert found.memory == 1 << 20
 
 
@@ -292,7 +292,7 @@ def test_few_rows_whatever_they_are(data: st.DataObject) -> None:
     parts = [ArrayPartition("first", rows[:2]), ArrayPartition("second", rows[2:])]
     with np.errstate(all="ignore"):
         expected = estimate(version, PosteriorBatch(rows), request)
-        found = estimate_partitions(version, parts, request, Local(threads=1)).estimates[()]
+        found = estimate_partitions(version, parts, request, LocalEngine(threads=1)).estimates[()]
     np.testing.assert_allclose(found.prevalence, expected.prevalence, rtol=0, atol=1e-6)
     assert found.diagnostics.status == expected.diagnostics.status
     assert found.shift is not None
@@ -311,6 +311,6 @@ def test_rows_of_nearly_no_density_are_summed_without_a_warning(method: str, tin
     rows = np.eye(4)[[3, 2, 2, 0]]
     rows[3] = [0.5, 0.5, tiny, 0.0]
     parts = [ArrayPartition("first", rows[:2]), ArrayPartition("second", rows[2:])]
-    found = estimate_partitions(version, parts, asked(method), Local(threads=1)).estimates[()]
+    found = estimate_partitions(version, parts, asked(method), LocalEngine(threads=1)).estimates[()]
     expected = estimate(version, PosteriorBatch(rows), asked(method))
     np.testing.assert_allclose(found.prevalence, expected.prevalence, rtol=0, atol=1e-9)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from app.engines.allocator import keep_memory
-from app.engines.engine import Progress, Watch
-from app.engines.local import COPIES, Local
+from app.engines.engine import Observer, Progress
+from app.engines.local import COPIES, LocalEngine
 from app.engines.partitions import Partition, Piece
 
 
@@ -67,21 +67,21 @@ def count(scale: int, partition: Partition) -> Order:
 def test_merges_in_the_order_of_the_partitions(threads: int) -> None:
     gauge = Gauge()
     parts = [Measured(str(i), gauge, 1600 * (1 + 50 * (i % 3))) for i in range(50)]
-    found = Local(threads=threads).sum(count, parts, 1, Watch())
+    found = LocalEngine(threads=threads).sum(count, parts, 1, Observer())
     assert found.names == tuple(str(i) for i in range(50))
 
 
 def test_holds_no_more_than_it_may() -> None:
     gauge, size = Gauge(), 1 << 20
     parts = [Measured(str(i), gauge, size) for i in range(12)]
-    Local(memory=2 * COPIES * size, threads=8).sum(count, parts, 1, Watch())
+    LocalEngine(memory=2 * COPIES * size, threads=8).sum(count, parts, 1, Observer())
     assert gauge.most <= 2 * size
 
 
 def test_a_piece_larger_than_that_is_read_alone() -> None:
     gauge, size = Gauge(), 1 << 20
     parts = [Measured(str(i), gauge, size, count=2) for i in range(4)]
-    found = Local(memory=size, threads=4).sum(count, parts, 2, Watch())
+    found = LocalEngine(memory=size, threads=4).sum(count, parts, 2, Observer())
     assert gauge.most == size
     assert found.rows == 2 * 8 * size // 16
 
@@ -90,13 +90,13 @@ def test_what_is_wrong_with_a_partition_comes_out() -> None:
     gauge = Gauge()
     parts = [Measured(str(i), gauge, 1600, broken=i == 7) for i in range(100)]
     with pytest.raises(ValueError, match="7 is broken"):
-        Local(threads=2).sum(count, parts, 1, Watch())
+        LocalEngine(threads=2).sum(count, parts, 1, Observer())
 
 
 def test_progress_counts_up() -> None:
     seen: list[Progress] = []
     parts = [Measured(str(i), Gauge(), 1600) for i in range(9)]
-    Local(threads=3).sum(count, parts, 1, Watch(seen.append, round=4))
+    LocalEngine(threads=3).sum(count, parts, 1, Observer(seen.append, round=4))
     assert [p.partitions for p in seen] == list(range(1, 10))
     assert seen[-1] == Progress(4, 9, 9, 9 * 400)
 
@@ -107,6 +107,6 @@ def test_workers_keep_some_memory() -> None:
 
 def test_takes_no_more_threads_than_the_process_has_cores() -> None:
     program = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); "
-    program += "from app.engines import Local; print(Local().threads)"
+    program += "from app.engines import LocalEngine; print(LocalEngine().threads)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout == "1\n", done.stderr

@@ -6,7 +6,7 @@ import pytest
 
 from app.core.prevalence.matching.posterior_fit import Bins
 from app.engines.engine import TooManyGroups
-from app.engines.subsample import EVERY, FEW, Looked, Sample
+from app.engines.subsample import EVERY, FEW, BinCounter, Sample
 from app.engines.tallies import MOST_JOINED, Read, Sums, Tally
 from tests.engines.data import draw, model
 
@@ -79,7 +79,7 @@ class TestSamples:
 class TestRowsThatAreLookedAt:
     def test_are_all_of_few(self) -> None:
         rows = draw(np.random.default_rng(0), np.array([0.7, 0.3]), 3000)[1]
-        looked = Looked(BINS)
+        looked = BinCounter(BINS)
         for piece in np.array_split(rows, 7):
             looked.add(piece)
         np.testing.assert_array_equal(looked.counted()["bins"], BINS.count(rows))
@@ -90,7 +90,7 @@ class TestRowsThatAreLookedAt:
     ) -> None:
         monkeypatch.setattr("app.engines.subsample.FULL", full)
         rows = draw(np.random.default_rng(0), np.array([0.7, 0.3]), 40 * EVERY * FEW // 32)[1]
-        looked = Looked(BINS)
+        looked = BinCounter(BINS)
         pieces = [rows[: EVERY * FEW], rows[EVERY * FEW :]]
         for piece in pieces:
             looked.add(piece)
@@ -99,6 +99,6 @@ class TestRowsThatAreLookedAt:
         np.testing.assert_array_equal(looked.counted()["bins"], expected)
 
     def test_are_none_without_bins(self) -> None:
-        looked = Looked(None)
+        looked = BinCounter(None)
         looked.add(np.ones((5, 2)))
         assert looked.counted() == {}

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from app.core.learners.columns import Columns
+from app.core.learners.columns import FeatureColumns
 from models_store.trainings import digest
 from tests.training.data import training
 
@@ -25,9 +25,9 @@ def test_the_digest_depends_on_everything_that_was_sent() -> None:
         asked,
         replace(asked, table=table),
         replace(asked, labels=labels),
-        replace(asked, columns=Columns(("amount", "land"), asked.columns.levels)),
-        replace(asked, columns=Columns(("amount", "country"), {1: ("BE", "NL", "DE")})),
-        replace(asked, columns=Columns(("amount", "country"))),
+        replace(asked, columns=FeatureColumns(("amount", "land"), asked.columns.levels)),
+        replace(asked, columns=FeatureColumns(("amount", "country"), {1: ("BE", "NL", "DE")})),
+        replace(asked, columns=FeatureColumns(("amount", "country"))),
         *(replace(asked, recipe=recipe) for recipe in recipes),
     ]
     digests = {digest(item, CLASSES, "bcts") for item in changed}

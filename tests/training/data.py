@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from app.core.learners.columns import Columns
+from app.core.learners.columns import FeatureColumns
 from app.core.learners.recipe import Learner, Recipe, completed
 from app.core.learners.trained import Training
 
-COLUMNS = Columns(("amount", "country"), {1: ("BE", "NL", "FR")})
+COLUMNS = FeatureColumns(("amount", "country"), {1: ("BE", "NL", "FR")})
 
 
 def training(

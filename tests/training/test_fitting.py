@@ -8,14 +8,14 @@ from sklearn.naive_bayes import CategoricalNB, GaussianNB, MultinomialNB
 from sklearn.svm import LinearSVC
 
 from app.core.arrays import Codes, Floats
-from app.core.learners.columns import UNKNOWN, Columns
+from app.core.learners.columns import UNKNOWN, FeatureColumns
 from app.core.learners.recipe import PARAMETERS, Learner, Recipe, completed
 from app.core.learners.trained import Trained
 from app.core.learners.trees import Boosting, Forest
 from app.training.fitting import fit
 
-COLUMNS = Columns(("a", "b", "c", "d"), {2: ("x", "y", "z")})
-NUMERIC = Columns(("a", "b", "c"))
+COLUMNS = FeatureColumns(("a", "b", "c", "d"), {2: ("x", "y", "z")})
+NUMERIC = FeatureColumns(("a", "b", "c"))
 
 
 def recipe(learner: Learner, **parameters: Any) -> Recipe:
@@ -158,7 +158,7 @@ def test_blocks_of_rows_are_scored_alike(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("learner", list(PARAMETERS))
 def test_constant_and_single_columns_are_fitted(learner: Learner) -> None:
     labels = np.arange(20) % 2
-    found, _ = fit(Columns(("x",)), np.full((20, 1), 0.1), labels, recipe(learner))
+    found, _ = fit(FeatureColumns(("x",)), np.full((20, 1), 0.1), labels, recipe(learner))
     for value in (0.1, 1e30, -1e30, 1e-300):
         posteriors = found.posteriors(np.array([[value]]))
         assert np.isfinite(posteriors).all()
@@ -169,7 +169,7 @@ def test_constant_and_single_columns_are_fitted(learner: Learner) -> None:
 def test_columns_of_levels_alone_are_fitted(learner: Learner) -> None:
     labels = np.arange(40) % 2
     table = ((labels + (np.arange(40) % 5 == 0)) % 2).astype(float)[:, None]
-    found, _ = fit(Columns(("x",), {0: ("a", "b")}), table, labels, recipe(learner))
+    found, _ = fit(FeatureColumns(("x",), {0: ("a", "b")}), table, labels, recipe(learner))
     posteriors = found.posteriors(np.array([[0.0], [1.0], [UNKNOWN]]))
     assert np.isfinite(posteriors).all()
 

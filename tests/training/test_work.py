@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from app.core.learners.columns import Columns
+from app.core.learners.columns import FeatureColumns
 from app.core.learners.folds import stratified
 from app.core.learners.trained import Trained
 from app.training.procedures import TooLarge, learn, refit
@@ -17,7 +17,7 @@ from tests.training.data import training
 class TestLearn:
     def test_every_row_is_scored_by_a_model_that_did_not_see_it(self) -> None:
         asked = training(classes=3)
-        numbers = replace(asked, columns=Columns(("amount", "code")))
+        numbers = replace(asked, columns=FeatureColumns(("amount", "code")))
         found = learn(numbers)
         fold = stratified(asked.labels, 5, 0)
         for k in range(5):
@@ -28,7 +28,7 @@ class TestLearn:
         assert (found.folds, found.fits, found.short) == (5, 6, 0)
 
     def test_the_model_is_of_all_rows(self) -> None:
-        asked = replace(training(), columns=Columns(("amount", "code")))
+        asked = replace(training(), columns=FeatureColumns(("amount", "code")))
         kept = Trained.of_arrays(learn(asked).arrays)
         theirs = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
         expected = theirs.fit(asked.table, asked.labels).predict_proba(asked.table)
@@ -61,7 +61,9 @@ class TestLearn:
 
 class TestRefit:
     def test_is_the_algorithm_with_class_weights(self) -> None:
-        asked = replace(training("random-forest", n_estimators=10), columns=Columns(("a", "b")))
+        asked = replace(
+            training("random-forest", n_estimators=10), columns=FeatureColumns(("a", "b"))
+        )
         batch = np.random.default_rng(9).normal(1.2, 1.0, (200, 2))
         found = refit(asked, batch, 50).result
         ratio, counted = 1.0, []

@@ -22,7 +22,7 @@ Level = str | float
 
 
 @dataclass(frozen=True)
-class Columns:
+class FeatureColumns:
     """Names of the D columns; ``levels`` by the position of each categorical one."""
 
     names: tuple[str, ...]
@@ -54,7 +54,7 @@ class Columns:
         return np.frombuffer(json.dumps(content).encode(), dtype=np.uint8)
 
     @classmethod
-    def of_array(cls, array: NDArray[Any]) -> "Columns":
+    def of_array(cls, array: NDArray[Any]) -> "FeatureColumns":
         """The columns of ``array``."""
         content = json.loads(array.tobytes())
         levels = {j: tuple(values) for j, values in content["levels"]}
@@ -66,6 +66,6 @@ def missing(table: Floats) -> int:
     return int(np.isnan(table).sum())
 
 
-def unknown(table: Floats, columns: Columns) -> int:
+def unknown(table: Floats, columns: FeatureColumns) -> int:
     """How many levels are unknown."""
     return int((table[:, list(columns.categorical)] == UNKNOWN).sum())

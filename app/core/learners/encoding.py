@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.core.arrays import Codes, Floats
-from app.core.learners.columns import Columns
+from app.core.learners.columns import FeatureColumns
 
 CONSTANT = 1e-100
 """A standard deviation below this is that of a constant column, which is not rescaled."""
@@ -27,7 +27,7 @@ class Encoding:
     fill: Floats
 
     @classmethod
-    def fit(cls, table: Floats, columns: Columns, standardise: bool) -> "Encoding":
+    def fit(cls, table: Floats, columns: FeatureColumns, standardise: bool) -> "Encoding":
         """The encoding that ``table`` (N × D) asks for.
 
         Missing numbers become the median, missing levels the most frequent one (the first on
@@ -43,7 +43,9 @@ class Encoding:
         return cls(numeric, centre, scale, tuple(zip(columns.categorical, seen, strict=True)), fill)
 
     @classmethod
-    def whole(cls, columns: Columns, centre: Floats, scale: Floats, fill: Floats) -> "Encoding":
+    def whole(
+        cls, columns: FeatureColumns, centre: Floats, scale: Floats, fill: Floats
+    ) -> "Encoding":
         """The encoding of all training rows, which hold every level of ``columns``."""
         known = [(j, np.arange(len(columns.levels[j]), dtype=float)) for j in columns.categorical]
         return cls(columns.numeric, centre, scale, tuple(known), fill)

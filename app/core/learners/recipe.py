@@ -37,7 +37,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Choice:
+class OneOf:
     """One of ``values``."""
 
     default: str | None
@@ -50,18 +50,18 @@ class Choice:
         return f"must be one of {', '.join(str(v) if v else 'null' for v in self.values)}"
 
 
-PARAMETERS: Mapping[Learner, Mapping[str, Number | Choice]] = {
+PARAMETERS: Mapping[Learner, Mapping[str, Number | OneOf]] = {
     "logistic-regression": {
         "C": Number(1.0, 1e-6, 1e6),
         "max_iter": Number(1000, 1, 100_000, whole=True),
     },
     "linear-svm": {
         "C": Number(1.0, 1e-6, 1e6),
-        "loss": Choice("squared_hinge", ("squared_hinge", "hinge")),
+        "loss": OneOf("squared_hinge", ("squared_hinge", "hinge")),
         "max_iter": Number(10_000, 1, 1_000_000, whole=True),
     },
     "naive-bayes": {
-        "distribution": Choice("gaussian", ("gaussian", "multinomial")),
+        "distribution": OneOf("gaussian", ("gaussian", "multinomial")),
         "alpha": Number(1.0, 1e-9, 1e6),
         "var_smoothing": Number(1e-9, 1e-12, 1.0),
     },
@@ -69,7 +69,7 @@ PARAMETERS: Mapping[Learner, Mapping[str, Number | Choice]] = {
         "n_estimators": Number(100, 1, 1000, whole=True),
         "max_depth": Number(None, 1, 100, whole=True, optional=True),
         "min_samples_leaf": Number(1, 1, 1_000_000, whole=True),
-        "max_features": Choice("sqrt", ("sqrt", "log2", None)),
+        "max_features": OneOf("sqrt", ("sqrt", "log2", None)),
     },
     "gradient-boosting": {
         "n_estimators": Number(100, 1, 1000, whole=True),

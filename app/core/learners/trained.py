@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.arrays import Codes, Floats
-from app.core.learners.columns import Columns
+from app.core.learners.columns import FeatureColumns
 from app.core.learners.encoding import Encoding
 from app.core.learners.linear import Linear
 from app.core.learners.naive_bayes import GaussianBayes, MultinomialBayes
@@ -25,7 +25,7 @@ AT_ONCE = 1 << 22
 class Training:
     """What a caller sent to be trained on: an N × D table, N labels among ``classes`` classes."""
 
-    columns: Columns
+    columns: FeatureColumns
     table: Floats
     labels: Codes
     classes: int
@@ -36,7 +36,7 @@ class Training:
 class Trained:
     """Columns, their encoding, and the fitted parameters."""
 
-    columns: Columns
+    columns: FeatureColumns
     encoding: Encoding
     fitted: Fitted
 
@@ -62,7 +62,7 @@ class Trained:
     @classmethod
     def of_arrays(cls, arrays: Arrays) -> "Trained":
         """The classifier of ``arrays``."""
-        columns = Columns.of_array(arrays["columns"])
+        columns = FeatureColumns.of_array(arrays["columns"])
         encoding = Encoding.whole(columns, arrays["centre"], arrays["scale"], arrays["fill"])
         return cls(columns, encoding, _fitted(arrays))
 

@@ -29,7 +29,7 @@ from app.core.mixtures.mixture import (
     log_joint,
     responsibilities,
 )
-from app.core.mixtures.mstep import Problem, problem
+from app.core.mixtures.mstep import MStepProblem, problem
 from app.core.warnings import Warning
 
 Criterion = Literal["bic", "press"]
@@ -86,7 +86,7 @@ class LinkFit:
 
 
 @dataclass(frozen=True)
-class Adaptation:
+class MixtureAdaptation:
     """The chosen link, the ``responsibilities`` of the target's rows (n × K), and all fits."""
 
     chosen: LinkFit
@@ -104,7 +104,7 @@ def adapt(
     criterion: Criterion = "bic",
     starts: int = STARTS,
     seed: int = 0,
-) -> Adaptation:
+) -> MixtureAdaptation:
     """Fit one link, or all and choose, on labelled rows of the target: ``x`` n × p, ``y`` n.
 
     auto tries every link and the plain regression of these rows alone, and takes the smallest
@@ -131,12 +131,12 @@ def adapt(
     chosen = min([one for one in fits if one.sound] or fits, key=lambda f: f.criterion(criterion))
     joint = chosen.mixture.log_joint(rows, values)
     t = responsibilities(joint, log_density(joint))
-    return Adaptation(chosen, t, tuple(fits), criterion, seed)
+    return MixtureAdaptation(chosen, t, tuple(fits), criterion, seed)
 
 
 def prepared(
     source: RegressionMixture, rows: Floats, y: Floats, name: str
-) -> tuple[RegressionMixture, Problem]:
+) -> tuple[RegressionMixture, MStepProblem]:
     """The source that this link adapts, and the estimator's problem on the target's rows."""
     spread = residual_deviation(rows, y)
     if name == SINGLE:

@@ -7,7 +7,7 @@ import numpy as np
 from app.core.errors import InvalidInput
 from app.core.mixtures.em import run
 from app.core.mixtures.mixture import log_density, log_joint, responsibilities
-from app.core.mixtures.mstep import Problem, State
+from app.core.mixtures.mstep import MixtureParameters, MStepProblem
 
 LARGEST = 500
 """More rows than this would take minutes for an answer that BIC gives as well."""
@@ -37,7 +37,7 @@ def refuse_if_large(size: int) -> None:
         )
 
 
-def leave_one_out(problem: Problem, state: State, at: int) -> CrossValidation:
+def leave_one_out(problem: MStepProblem, state: MixtureParameters, at: int) -> CrossValidation:
     """Refit without each row, each time from the fit ``at`` of ``state`` that has seen all."""
     size = len(problem.y)
     refuse_if_large(size)

@@ -7,7 +7,7 @@ import numpy as np
 from app.core import deadline
 from app.core.arrays import Codes, Floats, Mask
 from app.core.mixtures.mixture import log_density, log_joint, responsibilities
-from app.core.mixtures.mstep import Problem, State, maximise
+from app.core.mixtures.mstep import MixtureParameters, MStepProblem, maximise
 
 TOLERANCE = 1e-9
 """A start has converged when a step adds less than this, relative to 1 + |log-likelihood|."""
@@ -26,7 +26,7 @@ class Runs:
     once a start has converged).
     """
 
-    state: State
+    state: MixtureParameters
     log_likelihoods: Floats
     converged: Mask
     steps: Codes
@@ -34,9 +34,9 @@ class Runs:
 
 
 def run(
-    problem: Problem,
+    problem: MStepProblem,
     t: Floats,
-    at: State,
+    at: MixtureParameters,
     rows: Floats | None = None,
     tolerance: float = TOLERANCE,
     max_steps: int = STEPS,
@@ -49,7 +49,7 @@ def run(
     count = len(t)
     value = np.full(count, -np.inf)
     converged, steps = np.zeros(count, dtype=bool), np.zeros(count, dtype=np.intp)
-    state = State(at.theta.copy(), at.sigmas.copy(), at.proportions.copy())
+    state = MixtureParameters(at.theta.copy(), at.sigmas.copy(), at.proportions.copy())
     active, trace = np.arange(count), []
     for step in range(1, max_steps + 1):
         deadline.check()
@@ -71,7 +71,7 @@ def run(
     return Runs(state, value, converged, steps, np.array(trace))
 
 
-def best_of(problem: Problem, t: Floats, at: State, finalists: int) -> Runs:
+def best_of(problem: MStepProblem, t: Floats, at: MixtureParameters, finalists: int) -> Runs:
     """Run ``finalists`` starts: the first, and the best of the others after a few steps.
 
     The trace of each begins after these steps, unless all starts are finalists.
@@ -86,7 +86,7 @@ def best_of(problem: Problem, t: Floats, at: State, finalists: int) -> Runs:
     return run(problem, responsibilities(joint, log_density(joint)), state)
 
 
-def beginning(problem: Problem, proportions: Floats, count: int) -> State:
+def beginning(problem: MStepProblem, proportions: Floats, count: int) -> MixtureParameters:
     """The state that S starts leave: every link at 1, shifts at 0, σ* the source's."""
     structure = problem.structure
     theta = np.where(np.array([label == "shift" for label in structure.labels]), 0.0, 1.0)
@@ -96,7 +96,7 @@ def beginning(problem: Problem, proportions: Floats, count: int) -> State:
         state[:] = np.linalg.lstsq(problem.features[0], problem.y, rcond=None)[0]
     sigmas = np.maximum(structure.sigmas, problem.floor)
     free = structure.link.sigma == "free"
-    return State(
+    return MixtureParameters(
         state,
         np.tile(sigmas if free else structure.sigmas, (count, 1)),
         np.tile(proportions, (count, 1)),
@@ -117,7 +117,7 @@ def agreed(runs: Runs, chosen: int) -> int:
     return int((np.abs(runs.log_likelihoods - reference) <= SAME * (1 + abs(reference))).sum())
 
 
-def at_floor(problem: Problem, state: State) -> Mask:
+def at_floor(problem: MStepProblem, state: MixtureParameters) -> Mask:
     """S: whether a σ* lies on the floor, where only the floor keeps the likelihood finite."""
     if problem.structure.link.sigma == "kept":
         return np.zeros(len(state.sigmas), dtype=bool)

@@ -35,7 +35,7 @@ THINNED = 200
 
 
 @dataclass(frozen=True)
-class Posterior:
+class MixturePosterior:
     """Draws and what they say.
 
     ``coefficients`` C × D × K × q, ``sigmas`` and ``proportions`` C × D × K for C chains of D kept
@@ -68,7 +68,7 @@ def sample(
     align: bool = False,
     level: float = 0.95,
     seed: int = 0,
-) -> Posterior:
+) -> MixturePosterior:
     """Draw from the posterior given labelled rows of the target: ``x`` n × p, ``y`` n.
 
     Each chain starts at a draw from the prior. ``align`` gives every draw the labels that bring it
@@ -94,7 +94,7 @@ def sample(
     mixture = RegressionMixture(
         shares.mean(axis=(0, 1)), betas.mean(axis=(0, 1)), sigmas.mean(axis=(0, 1)), source.degree
     )
-    return Posterior(
+    return MixturePosterior(
         coefficients=betas,
         sigmas=sigmas,
         proportions=shares,
@@ -190,7 +190,7 @@ def _summaries(betas: Floats, sigmas: Floats, shares: Floats, level: float) -> t
 
 
 def predict_posterior(
-    posterior: Posterior,
+    posterior: MixturePosterior,
     x: ArrayLike,
     y: ArrayLike | None = None,
     levels: tuple[float, ...] = LEVELS,

@@ -28,20 +28,20 @@ PIVOT = 1e-4
 
 
 @dataclass(frozen=True)
-class State:
+class MixtureParameters:
     """The numbers of S starts: ``theta`` S × G × m, ``sigmas`` and ``proportions`` S × K."""
 
     theta: Floats
     sigmas: Floats
     proportions: Floats
 
-    def some(self, chosen: Codes) -> "State":
+    def some(self, chosen: Codes) -> "MixtureParameters":
         """The chosen starts."""
-        return State(self.theta[chosen], self.sigmas[chosen], self.proportions[chosen])
+        return MixtureParameters(self.theta[chosen], self.sigmas[chosen], self.proportions[chosen])
 
 
 @dataclass(frozen=True)
-class Problem:
+class MStepProblem:
     """A link on the target's rows, prepared once for all steps.
 
     ``features`` K × n × m and ``offsets`` K × n: what θ multiplies and what it does not.
@@ -77,19 +77,19 @@ class Problem:
         return np.asarray(self.floor / largest)
 
 
-def problem(structure: Structure, rows: Floats, y: Floats, floor: float) -> Problem:
+def problem(structure: Structure, rows: Floats, y: Floats, floor: float) -> MStepProblem:
     """Prepare ``structure`` for the target's ``rows`` n × q and ``y`` n."""
     features = np.matmul(rows, structure.maps)
     offsets = structure.base @ rows.T
     joined = np.concatenate([features, (y - offsets)[..., None]], axis=-1)
     products = joined[..., :, None] * joined[..., None, :]
     count, size, width = joined.shape
-    return Problem(
+    return MStepProblem(
         structure, y, features, offsets, products.reshape(count, size, width * width), floor
     )
 
 
-def maximise(problem: Problem, t: Floats, at: State) -> State:
+def maximise(problem: MStepProblem, t: Floats, at: MixtureParameters) -> MixtureParameters:
     """One M-step: ``t`` S × n × K, zero for rows that are left out; ``at`` the state it leaves."""
     link = problem.structure.link
     sizes = t.sum(axis=1)
@@ -102,10 +102,10 @@ def maximise(problem: Problem, t: Floats, at: State) -> State:
     proportions = at.proportions
     if link.proportions:
         proportions = sizes / sizes.sum(axis=1, keepdims=True)
-    return State(theta, sigmas, proportions)
+    return MixtureParameters(theta, sigmas, proportions)
 
 
-def _theta(problem: Problem, t: Floats, sizes: Floats, at: State) -> Floats:
+def _theta(problem: MStepProblem, t: Floats, sizes: Floats, at: MixtureParameters) -> Floats:
     link, width = problem.structure.link, problem.features.shape[2] + 1
     if width == 1:
         return at.theta
@@ -163,7 +163,9 @@ def _well_conditioned(matrices: Floats) -> bool:
     return bool(np.diagonal(roots, axis1=-2, axis2=-1).min(initial=1) > PIVOT)
 
 
-def _free_sigmas(problem: Problem, t: Floats, sizes: Floats, theta: Floats, at: Floats) -> Floats:
+def _free_sigmas(
+    problem: MStepProblem, t: Floats, sizes: Floats, theta: Floats, at: Floats
+) -> Floats:
     residuals = problem.y[:, None] - problem.means(theta)
     squares = (t * residuals * residuals).sum(axis=1)
     sigmas = np.sqrt(squares / np.maximum(sizes, EMPTY))

@@ -25,7 +25,7 @@ from app.core.prevalence.calibration.report import BEYOND
 from app.core.prevalence.estimators.confusion import ConfusionMatrix, decisions
 from app.core.prevalence.estimators.soft import soft_conditional
 from app.core.prevalence.matching.posterior_fit import Bins
-from app.core.prevalence.matching.version import Matching, Options, ReferenceRows
+from app.core.prevalence.matching.version import Matching, MatchingOptions, ReferenceRows
 from app.core.prevalence.numerics.chi_square import upper_tail
 from app.core.prevalence.scorecard import Scorecard
 from app.core.prevalence.uncertainty.nuisance import nuisance_covariance
@@ -65,7 +65,7 @@ class Source:
     validation: ValidationSet | None = None
     calibration: Method | Literal["auto"] = "bcts"
     reference: ReferenceRows | None = None
-    matching: Options = field(default_factory=Options)
+    matching: MatchingOptions = field(default_factory=MatchingOptions)
     notes: tuple[Warning, ...] = ()
 
 

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from app.core.arrays import Codes, Floats
 from app.core.prevalence.tests.multiple import holm
-from app.core.trees.batch import Batch
-from app.core.trees.column import Column
+from app.core.trees.batch import SortedBatch
+from app.core.trees.column import TrainingColumn
 from app.core.trees.ks import KolmogorovSmirnov, ks_test
 from app.core.trees.linear import LinearMap, linear_map
 from app.core.trees.linear_map_test import bootstrap_test, mirrored_test, plain_test
 from app.core.trees.model import VersatileTree
-from app.core.trees.options import STRATEGIES, Correction, Options
+from app.core.trees.options import STRATEGIES, Correction, TreeOptions
 from app.core.trees.percentiles import Share, percentile, shares_below
 from app.core.trees.results import AttributeShift, Kind, ThresholdChange
 from app.core.trees.tree import Singles, Tree
@@ -28,7 +28,7 @@ from app.core.warnings import Warning
 
 
 @dataclass(frozen=True, eq=False)
-class Adapted:
+class AdaptedTree:
     """The tree with its thresholds adapted, and how that came about.
 
     ``attributes``: d; ``thresholds``: one per deciding node, in order.
@@ -41,8 +41,11 @@ class Adapted:
 
 
 def adapt(
-    model: VersatileTree, batch: Batch, options: Options, class_weights: Floats | None = None
-) -> Adapted:
+    model: VersatileTree,
+    batch: SortedBatch,
+    options: TreeOptions,
+    class_weights: Floats | None = None,
+) -> AdaptedTree:
     """Adapt ``model`` to a batch.
 
     ``class_weights``: C, P_dep / P_tr, if the priors have shifted: the training columns then
@@ -73,7 +76,7 @@ def adjusted_p_values(p_values: Sequence[float], correction: Correction) -> list
 
 
 def _first_test(
-    column: Column, batch: NDArray[np.floating], class_weights: Floats | None
+    column: TrainingColumn, batch: NDArray[np.floating], class_weights: Floats | None
 ) -> KolmogorovSmirnov:
     weights = None if class_weights is None else column.weights(class_weights)
     return ks_test(column.values, batch, weights)
@@ -84,10 +87,10 @@ class _Attribute:
     """One attribute's decision."""
 
     name: str
-    column: Column
+    column: TrainingColumn
     batch: NDArray[np.floating]
     class_weights: Floats | None
-    options: Options
+    options: TreeOptions
 
     def decide(
         self, first: KolmogorovSmirnov, p_value: float
@@ -145,11 +148,11 @@ class _Attribute:
 
 def _with_thresholds(
     model: VersatileTree,
-    batch: Batch,
+    batch: SortedBatch,
     shifts: list[AttributeShift],
     warnings: list[Warning],
     class_weights: Floats | None,
-) -> Adapted:
+) -> AdaptedTree:
     tree = model.tree
     adapted = tree.threshold.copy()
     changes: dict[int, ThresholdChange] = {}
@@ -161,12 +164,12 @@ def _with_thresholds(
         worst = _worst([changes[node] for node in nodes.tolist()])
         shifts[a] = replace(shift, attained_share=worst)
     ordered = tuple(changes[node] for node in tree.inner.tolist())
-    return Adapted(tree.with_thresholds(adapted), tuple(shifts), ordered, tuple(warnings))
+    return AdaptedTree(tree.with_thresholds(adapted), tuple(shifts), ordered, tuple(warnings))
 
 
 def _changes(
     model: VersatileTree,
-    batch: Batch,
+    batch: SortedBatch,
     a: int,
     nodes: Codes,
     shift: AttributeShift,

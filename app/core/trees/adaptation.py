@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.arrays import Codes, Floats
-from app.core.trees.adapt import Adapted, adapt
-from app.core.trees.batch import Batch
+from app.core.trees.adapt import AdaptedTree, adapt
+from app.core.trees.batch import SortedBatch
 from app.core.trees.model import VersatileTree, check_rows
-from app.core.trees.options import Options
+from app.core.trees.options import TreeOptions
 from app.core.trees.output_shift import (
     OutputShift,
     adapt_and_estimate,
@@ -23,7 +23,7 @@ from app.core.warnings import Warning
 
 
 @dataclass(frozen=True, eq=False)
-class Adaptation:
+class TreeAdaptation:
     """A source tree adapted to a batch of ``size`` rows.
 
     ``thresholds``: one per deciding node, in the order of the nodes. ``output_shift``: the target
@@ -32,7 +32,7 @@ class Adaptation:
     ``leaves``: N, where its rows ended, from which ``predictions_at`` makes them.
     """
 
-    options: Options
+    options: TreeOptions
     attributes: tuple[AttributeShift, ...]
     thresholds: tuple[ThresholdChange, ...]
     output_shift: OutputShift | None
@@ -69,10 +69,10 @@ class Predictions:
 def adaptation(
     model: VersatileTree,
     rows: NDArray[np.floating],
-    options: Options,
+    options: TreeOptions,
     target_priors: Floats | Literal["estimate"] | None = None,
     deployment_labels: Codes | None = None,
-) -> Adaptation:
+) -> TreeAdaptation:
     """Adapt ``model`` to N × d rows, NaN where missing.
 
     ``target_priors``: C shares that sum to one; ``"estimate"`` finds them with the thresholds;
@@ -81,7 +81,7 @@ def adaptation(
     and infinities.
     """
     check_rows(rows, len(model.attributes), "/features")
-    batch = Batch(rows)
+    batch = SortedBatch(rows)
     warnings: tuple[Warning, ...] = ()
     if deployment_labels is not None and target_priors is None:
         target_priors, warnings = labelled_priors(deployment_labels, len(model.classes))
@@ -89,7 +89,7 @@ def adaptation(
     leaves = adapted.tree.leaves(rows)
     per_node = np.bincount(leaves, minlength=len(model.decisions))
     counts = np.bincount(model.decisions, per_node, len(model.classes))
-    return Adaptation(
+    return TreeAdaptation(
         options,
         adapted.attributes,
         adapted.thresholds,
@@ -126,7 +126,7 @@ def predictions_at(
 
 
 def _changed(
-    model: VersatileTree, adapted: Adapted, leaves: Codes, rows: NDArray[np.floating]
+    model: VersatileTree, adapted: AdaptedTree, leaves: Codes, rows: NDArray[np.floating]
 ) -> int:
     """Rows that the source tree predicts as another class."""
     if all(shift.kind == "none" for shift in adapted.attributes):
@@ -137,10 +137,10 @@ def _changed(
 
 def _adapted(
     model: VersatileTree,
-    batch: Batch,
-    options: Options,
+    batch: SortedBatch,
+    options: TreeOptions,
     target_priors: Floats | Literal["estimate"] | None,
-) -> tuple[Adapted, OutputShift | None, tuple[Warning, ...]]:
+) -> tuple[AdaptedTree, OutputShift | None, tuple[Warning, ...]]:
     if target_priors is None:
         return adapt(model, batch, options), None, ()
     if isinstance(target_priors, str):

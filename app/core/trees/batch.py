@@ -11,7 +11,7 @@ from app.core.trees.tree import Singles
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class SortedBatch:
     """N × d ``rows``, NaN where missing."""
 
     rows: NDArray[np.floating]

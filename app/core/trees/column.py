@@ -13,7 +13,7 @@ ON_LATTICE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class TrainingColumn:
     """The n present values of one attribute.
 
     ``values``: in increasing order, in single precision where that is exact. ``labels``: the
@@ -27,7 +27,7 @@ class Column:
     missing: int = 0
 
     @classmethod
-    def of(cls, values: Floats, labels: Codes, classes: int) -> "Column":
+    def of(cls, values: Floats, labels: Codes, classes: int) -> "TrainingColumn":
         """From N unsorted values, NaN where missing, and their classes.
 
         Equal values are ordered by class, so that the order of the rows leaves no trace.

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.arrays import Floats
-from app.core.trees.column import Column
+from app.core.trees.column import TrainingColumn
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def moments(values: NDArray[np.floating], weights: Floats | None = None) -> tupl
 
 
 def linear_map(
-    column: Column, batch: NDArray[np.floating], weights: Floats | None = None
+    column: TrainingColumn, batch: NDArray[np.floating], weights: Floats | None = None
 ) -> LinearMap | None:
     """α = σ_dep / σ_tr, β = μ_dep − α μ_tr; None if either deviation is zero.
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from app.core import deadline
 from app.core.arrays import Floats
-from app.core.trees.column import Column
+from app.core.trees.column import TrainingColumn
 from app.core.trees.ks import KolmogorovSmirnov, distance, effective_size, ks_test
 from app.core.trees.linear import LinearMap, snapped
 
@@ -24,7 +24,7 @@ MOST = 2_000
 
 
 def plain_test(
-    column: Column, batch: NDArray[np.floating], linear: LinearMap, weights: Floats | None
+    column: TrainingColumn, batch: NDArray[np.floating], linear: LinearMap, weights: Floats | None
 ) -> KolmogorovSmirnov:
     """The test of the corrected batch, snapped to the training lattice, against the column."""
     corrected = snapped(linear.corrected(batch), column.support, column.step)
@@ -32,7 +32,7 @@ def plain_test(
 
 
 def bootstrap_test(
-    column: Column,
+    column: TrainingColumn,
     batch: NDArray[np.floating],
     linear: LinearMap,
     weights: Floats | None,
@@ -55,7 +55,7 @@ def bootstrap_test(
 
 
 def mirrored_test(
-    column: Column, batch: NDArray[np.floating], linear: LinearMap, weights: Floats | None
+    column: TrainingColumn, batch: NDArray[np.floating], linear: LinearMap, weights: Floats | None
 ) -> KolmogorovSmirnov:
     """The test of the decreasing map with the same deviations.
 
@@ -71,7 +71,7 @@ def _root(n: float, m: float) -> float:
     return float(np.sqrt(n * m / (n + m)))
 
 
-def _thinned(column: Column, weights: Floats | None) -> tuple[Floats, Floats]:
+def _thinned(column: TrainingColumn, weights: Floats | None) -> tuple[Floats, Floats]:
     """At most ``MOST`` values of the column, evenly spread over its ranks, and their weights."""
     weight = np.ones(column.size) if weights is None else weights
     if column.size <= MOST:
@@ -91,7 +91,7 @@ class _Resampling:
     values: Floats
     weights: Floats
     rows: int
-    column: Column
+    column: TrainingColumn
 
     def statistic(self, rng: np.random.Generator) -> float:
         """D of one pair, after fitting the map again; zero where none can be fitted."""

@@ -11,7 +11,7 @@ from app.core.errors import InvalidInput
 from app.core.lazy import cached_property
 from app.core.prevalence.adjustment.posteriors import adjust
 from app.core.prevalence.calibration import Calibration
-from app.core.trees.column import Column
+from app.core.trees.column import TrainingColumn
 from app.core.trees.tree import Tree
 
 LAPLACE = 1.0
@@ -31,7 +31,7 @@ class VersatileTree:
     attributes: tuple[str, ...]
     categorical: Mask
     tree: Tree
-    columns: tuple[Column, ...]
+    columns: tuple[TrainingColumn, ...]
     counts: Floats
     calibration: Calibration | None = None
 
@@ -59,7 +59,7 @@ class VersatileTree:
         at = leaves * len(classes) + labels
         counts = np.bincount(at, minlength=len(tree.feature) * len(classes)).astype(np.float64)
         columns = tuple(
-            Column.of(features[:, a].astype(np.float64), labels, len(classes))
+            TrainingColumn.of(features[:, a].astype(np.float64), labels, len(classes))
             for a in range(len(names) if keep_columns else 0)
         )
         return cls(

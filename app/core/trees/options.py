@@ -32,7 +32,7 @@ STRATEGIES: dict[Strategy, Steps] = {
 
 
 @dataclass(frozen=True)
-class Options:
+class TreeOptions:
     """How to adapt.
 
     ``significance``: of both tests. ``correction``: of the first tests, over all attributes that

@@ -21,10 +21,10 @@ from app.core.arrays import Codes, Floats
 from app.core.errors import InvalidInput
 from app.core.prevalence.estimators.mle import mle
 from app.core.prevalence.likelihood.likelihood import Likelihood
-from app.core.trees.adapt import Adapted, adapt
-from app.core.trees.batch import Batch
+from app.core.trees.adapt import AdaptedTree, adapt
+from app.core.trees.batch import SortedBatch
 from app.core.trees.model import VersatileTree
-from app.core.trees.options import Options
+from app.core.trees.options import TreeOptions
 from app.core.warnings import Warning
 
 Status = Literal["given", "converged", "cycle", "max-rounds"]
@@ -63,7 +63,7 @@ class OutputShift:
 class Search:
     """One search: the adapted tree under the priors that it ended with."""
 
-    adapted: Adapted
+    adapted: AdaptedTree
     shift: OutputShift
 
     @property
@@ -73,7 +73,7 @@ class Search:
 
 
 def adapt_under(
-    model: VersatileTree, batch: Batch, options: Options, target_priors: Floats
+    model: VersatileTree, batch: SortedBatch, options: TreeOptions, target_priors: Floats
 ) -> Search:
     """Adapt under target priors that are known."""
     adapted = adapt(model, batch, options, _weights(model, target_priors))
@@ -81,7 +81,7 @@ def adapt_under(
 
 
 def adapt_and_estimate(
-    model: VersatileTree, batch: Batch, options: Options, most_rounds: int = MOST_ROUNDS
+    model: VersatileTree, batch: SortedBatch, options: TreeOptions, most_rounds: int = MOST_ROUNDS
 ) -> tuple[Search, tuple[Warning, ...]]:
     """Adapt under priors that are estimated with the thresholds."""
     untouched = leaf_prevalence(model, model.tree.leaves(batch.rows))
@@ -120,8 +120,8 @@ def labelled_priors(labels: Codes, classes: int) -> tuple[Floats, tuple[Warning,
 
 def _search(
     model: VersatileTree,
-    batch: Batch,
-    options: Options,
+    batch: SortedBatch,
+    options: TreeOptions,
     priors: Floats,
     start: Start,
     most_rounds: int,

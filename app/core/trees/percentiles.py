@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.arrays import Codes, Floats
-from app.core.trees.column import Column
+from app.core.trees.column import TrainingColumn
 
 ROUNDING = 1e-9
 """Part of a share that rounding may have added to it."""
@@ -38,7 +38,7 @@ class Share:
 
 
 def shares_below(
-    column: Column, thresholds: Floats, class_weights: Floats | None = None
+    column: TrainingColumn, thresholds: Floats, class_weights: Floats | None = None
 ) -> list[Share]:
     """R(t) of each threshold among the values of the column, of which there must be some.
 
@@ -52,7 +52,7 @@ def shares_below(
     return [Share(corrected_share(b, column.class_counts - b, class_weights)) for b in below]
 
 
-def _class_counts(column: Column, left: Codes) -> Floats:
+def _class_counts(column: TrainingColumn, left: Codes) -> Floats:
     """Class counts of the first ``left`` values, C for each of them; one pass over the column."""
     order = np.argsort(left)
     counts = np.empty((len(left), column.classes))

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.prevalence.calibration import Scaling
-from app.core.trees.column import Column
+from app.core.trees.column import TrainingColumn
 from app.core.trees.model import VersatileTree
 from app.core.trees.tree import Tree
 
@@ -48,7 +48,7 @@ def of_arrays(
         arrays["tree_missing_go_to_left"],
     )
     columns = tuple(
-        Column(arrays[f"column_{a}"], arrays[f"labels_{a}"], len(classes), int(missing))
+        TrainingColumn(arrays[f"column_{a}"], arrays[f"labels_{a}"], len(classes), int(missing))
         for a, missing in enumerate(arrays["missing"])
     )
     calibration = None

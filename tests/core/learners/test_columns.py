@@ -1,13 +1,13 @@
 import numpy as np
 
 from app.core.learners import columns as features
-from app.core.learners.columns import MISSING, UNKNOWN, Columns
+from app.core.learners.columns import MISSING, UNKNOWN, FeatureColumns
 
-COLUMNS = Columns(("amount", "country", "age"), {1: ("BE", 1.0, "é", "1")})
+COLUMNS = FeatureColumns(("amount", "country", "age"), {1: ("BE", 1.0, "é", "1")})
 
 
 def test_come_back_from_their_array() -> None:
-    assert Columns.of_array(COLUMNS.array()) == COLUMNS
+    assert FeatureColumns.of_array(COLUMNS.array()) == COLUMNS
 
 
 def test_know_where_they_stand() -> None:

@@ -1,10 +1,10 @@
 import numpy as np
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from app.core.learners.columns import MISSING, UNKNOWN, Columns
+from app.core.learners.columns import MISSING, UNKNOWN, FeatureColumns
 from app.core.learners.encoding import Encoding
 
-COLUMNS = Columns(("amount", "country", "age"), {1: ("BE", "NL", "FR")})
+COLUMNS = FeatureColumns(("amount", "country", "age"), {1: ("BE", "NL", "FR")})
 TABLE = np.array(
     [[1.0, 0.0, 30.0], [2.5, 1.0, 40.0], [-3.0, 1.0, 20.0], [7.0, 2.0, 20.0], [0.5, 0.0, 31.0]]
 )
@@ -47,14 +47,14 @@ def test_levels_that_a_fold_lacks_are_unknown_to_it() -> None:
 
 def test_a_constant_column_is_centred_and_not_divided() -> None:
     table = np.full((7, 1), 0.1)
-    encoding = Encoding.fit(table, Columns(("x",)), standardise=True)
+    encoding = Encoding.fit(table, FeatureColumns(("x",)), standardise=True)
     assert encoding.scale.tolist() == [1.0]
     np.testing.assert_allclose(encoding.apply(table), 0.0, atol=1e-15)
 
 
 def test_a_column_without_a_value_in_this_fold_is_filled_with_zero() -> None:
     table = np.full((3, 1), MISSING)
-    assert Encoding.fit(table, Columns(("x",)), standardise=True).fill.tolist() == [0.0]
+    assert Encoding.fit(table, FeatureColumns(("x",)), standardise=True).fill.tolist() == [0.0]
 
 
 def test_the_whole_encoding_is_that_of_all_rows() -> None:

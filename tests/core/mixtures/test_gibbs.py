@@ -10,7 +10,7 @@ from scipy.stats import multivariate_t
 
 from app.core.errors import InvalidInput
 from app.core.mixtures.chains import effective_size
-from app.core.mixtures.gibbs import Posterior, predict_posterior, sample
+from app.core.mixtures.gibbs import MixturePosterior, predict_posterior, sample
 from app.core.mixtures.mixture import RegressionMixture, registered
 from app.core.mixtures.priors import conditional, priors, sums
 from tests.golden import GOLDEN
@@ -21,7 +21,7 @@ def one_component(inputs: dict[str, Any]) -> tuple[RegressionMixture, Any, Any]:
     return source, np.array(inputs["x"]), np.array(inputs["y"])
 
 
-def draw(source: RegressionMixture, rows: Any, y: Any, **options: Any) -> Posterior:
+def draw(source: RegressionMixture, rows: Any, y: Any, **options: Any) -> MixturePosterior:
     return sample(source, rows[:, 1:], y, **options)
 
 

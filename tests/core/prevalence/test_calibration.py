@@ -24,7 +24,7 @@ from app.core.prevalence.calibration import (
     scaling,
 )
 from app.core.prevalence.calibration.platt import sigmoid
-from app.core.prevalence.calibration.scaling import Problem, minimise
+from app.core.prevalence.calibration.scaling import ScalingProblem, minimise
 from tests.golden import GOLDEN
 
 
@@ -116,7 +116,7 @@ class TestBcts:
         rng = np.random.default_rng(0)
         logits = rng.normal(0, 2, (100_000, 4))
         labels = np.argmax(logits + rng.gumbel(size=logits.shape), axis=1)
-        problem = Problem.of(np.log(softmax(logits, axis=1)), labels, FAMILIES["bcts"])
+        problem = ScalingProblem.of(np.log(softmax(logits, axis=1)), labels, FAMILIES["bcts"])
         fit = minimise(problem)
         assert fit.iterations < 15
         assert fit.scale[0] == pytest.approx(1, abs=0.02)

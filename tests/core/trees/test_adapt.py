@@ -7,10 +7,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from app.core.trees.adapt import Adapted, adapt, adjusted_p_values
-from app.core.trees.batch import Batch
+from app.core.trees.adapt import AdaptedTree, adapt, adjusted_p_values
+from app.core.trees.batch import SortedBatch
 from app.core.trees.model import VersatileTree
-from app.core.trees.options import Options, Strategy
+from app.core.trees.options import Strategy, TreeOptions
 from app.core.trees.tree import Tree
 from tests.golden import GOLDEN
 
@@ -28,9 +28,9 @@ def stump(threshold: float, train: NDArray[Any], **options: Any) -> VersatileTre
     return VersatileTree.of(tree, train[:, None], labels, ["no", "yes"], ["x"], **options)
 
 
-def adapted(model: VersatileTree, values: NDArray[Any], **options: Any) -> Adapted:
+def adapted(model: VersatileTree, values: NDArray[Any], **options: Any) -> AdaptedTree:
     rows = np.asarray(values, float).reshape(len(values), -1)
-    return adapt(model, Batch(rows), Options(**options))
+    return adapt(model, SortedBatch(rows), TreeOptions(**options))
 
 
 @pytest.mark.parametrize(

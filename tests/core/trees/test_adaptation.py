@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeClassifier
 
 from app.core.errors import InvalidInput
-from app.core.trees.adaptation import Adaptation, adaptation, predictions, predictions_at
+from app.core.trees.adaptation import TreeAdaptation, adaptation, predictions, predictions_at
 from app.core.trees.model import VersatileTree
-from app.core.trees.options import STRATEGIES, Options, Strategy
+from app.core.trees.options import STRATEGIES, Strategy, TreeOptions
 from app.core.trees.serialization import of_arrays, to_arrays
 from app.training.trees import TreeTraining, grow
 
@@ -41,7 +41,7 @@ def model() -> VersatileTree:
     return grow(training)
 
 
-def scored(model: VersatileTree, found: Adaptation, rows: NDArray[Any]) -> NDArray[Any]:
+def scored(model: VersatileTree, found: TreeAdaptation, rows: NDArray[Any]) -> NDArray[Any]:
     return predictions(model, found.thresholds, found.target_priors, rows).decisions
 
 
@@ -52,7 +52,7 @@ def test_the_training_set_is_predicted_as_scikit_learn_does(
     features, labels = table(0)
     fitted = DecisionTreeClassifier(max_depth=6, min_samples_leaf=5, random_state=0)
     expected = fitted.fit(features, labels).predict(features)
-    found = adaptation(model, features, Options(strategy))
+    found = adaptation(model, features, TreeOptions(strategy))
     np.testing.assert_array_equal(scored(model, found, features), expected)
     assert found.changed == 0
     np.testing.assert_allclose(found.prevalence, np.bincount(expected) / len(expected))
@@ -62,7 +62,7 @@ def test_what_it_says_of_a_shifted_batch(model: VersatileTree) -> None:
     rows, labels = table(1, rows=2_000)
     shifted = rows * [1.8, 1, 1, 1] + [32, 0, 0, 0]
     shifted[:, 3] = rows[:, 3] ** 3
-    found = adaptation(model, shifted, Options())
+    found = adaptation(model, shifted, TreeOptions())
     assert [shift.kind for shift in found.attributes] == ["linear", "none", "none", "monotone"]
     assert found.attributes[0].in_words.startswith("temperature: ×1.")
     assert [s.in_words.split(": ")[1] for s in found.attributes[1:]] == [
@@ -84,7 +84,7 @@ def test_what_it_says_of_a_shifted_batch(model: VersatileTree) -> None:
 def test_posteriors_follow_the_target_priors(model: VersatileTree) -> None:
     rows, _ = table(2)
     priors = np.array([0.6, 0.4, 0.0])
-    found = adaptation(model, rows, Options("original"), priors)
+    found = adaptation(model, rows, TreeOptions("original"), priors)
     plain = predictions(model, found.thresholds, None, rows)
     under = predictions(model, found.thresholds, found.target_priors, rows)
     np.testing.assert_array_equal(plain.leaves, under.leaves)
@@ -95,7 +95,7 @@ def test_posteriors_follow_the_target_priors(model: VersatileTree) -> None:
 
 def test_deployment_labels_give_the_priors(model: VersatileTree) -> None:
     rows, labels = table(3)
-    found = adaptation(model, rows, Options(), deployment_labels=labels[:40])
+    found = adaptation(model, rows, TreeOptions(), deployment_labels=labels[:40])
     assert found.output_shift is not None
     np.testing.assert_allclose(
         found.output_shift.target_priors, np.bincount(labels[:40], minlength=3) / 40
@@ -118,8 +118,8 @@ def test_the_order_and_the_number_of_equal_rows_leave_no_trace(seed: int, copies
     again = np.repeat(batch, copies, axis=0)[shuffle]
     strategies: tuple[Strategy, ...] = ("linear", "percentile")
     for strategy in strategies:
-        one = adaptation(source, batch, Options(strategy))
-        two = adaptation(other, again, Options(strategy))
+        one = adaptation(source, batch, TreeOptions(strategy))
+        two = adaptation(other, again, TreeOptions(strategy))
         for a, b in zip(one.thresholds, two.thresholds, strict=True):
             assert a.adapted == pytest.approx(b.adapted, rel=1e-9)
 
@@ -130,17 +130,17 @@ def test_a_change_of_unit_changes_no_prediction(model: VersatileTree, scale: flo
     rows, _ = table(6)
     strategies: tuple[Strategy, ...] = ("linear", "percentile")
     for strategy in strategies:
-        plain = adaptation(model, rows, Options(strategy))
+        plain = adaptation(model, rows, TreeOptions(strategy))
         rescaled = rows * scale
         rescaled[:, 2] = rows[:, 2]
-        scaled = adaptation(model, rescaled, Options(strategy))
+        scaled = adaptation(model, rescaled, TreeOptions(strategy))
         np.testing.assert_array_equal(scored(model, scaled, rescaled), scored(model, plain, rows))
 
 
 def test_it_comes_back_from_its_arrays(model: VersatileTree) -> None:
     rows, _ = table(7)
     again = of_arrays(model.classes, model.attributes, to_arrays(model))
-    one, two = (adaptation(m, rows * 2, Options(), "estimate") for m in (model, again))
+    one, two = (adaptation(m, rows * 2, TreeOptions(), "estimate") for m in (model, again))
     assert one.attributes == two.attributes
     assert one.thresholds == two.thresholds
     np.testing.assert_array_equal(model.posteriors, again.posteriors)
@@ -158,7 +158,7 @@ def test_it_comes_back_from_its_arrays(model: VersatileTree) -> None:
 )
 def test_rows_that_no_tree_can_take(model: VersatileTree, rows: NDArray[Any], pointer: str) -> None:
     with pytest.raises(InvalidInput) as raised:
-        adaptation(model, rows, Options())
+        adaptation(model, rows, TreeOptions())
     assert raised.value.faults[0].pointer == pointer
     with pytest.raises(InvalidInput):
         predictions(model, (), None, rows)

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from app.core.trees.column import Column, sorted_batch
+from app.core.trees.column import TrainingColumn, sorted_batch
 
 NAN = float("nan")
 
 
 def test_values_are_sorted_with_their_classes_and_missing_ones_left_out() -> None:
-    column = Column.of(np.array([3.0, NAN, 1.0, 2.0, 1.0]), np.array([0, 1, 2, 1, 0]), 3)
+    column = TrainingColumn.of(np.array([3.0, NAN, 1.0, 2.0, 1.0]), np.array([0, 1, 2, 1, 0]), 3)
     np.testing.assert_array_equal(column.values, [1, 1, 2, 3])
     np.testing.assert_array_equal(column.labels, [0, 2, 1, 0])
     assert (column.size, column.missing, column.labels.itemsize) == (4, 1, 1)
@@ -21,7 +21,10 @@ def test_the_order_of_the_rows_leaves_no_trace() -> None:
     rng = np.random.default_rng(1)
     values, labels = rng.integers(0, 5, 50).astype(float), rng.integers(0, 3, 50)
     order = rng.permutation(50)
-    one, other = Column.of(values, labels, 3), Column.of(values[order], labels[order], 3)
+    one, other = (
+        TrainingColumn.of(values, labels, 3),
+        TrainingColumn.of(values[order], labels[order], 3),
+    )
     np.testing.assert_array_equal(one.values, other.values)
     np.testing.assert_array_equal(one.labels, other.labels)
 
@@ -33,7 +36,7 @@ def test_the_order_of_the_rows_leaves_no_trace() -> None:
 def test_single_precision_is_for_what_it_holds_exactly(
     values: list[float], kept: type[np.floating]
 ) -> None:
-    column = Column.of(np.array(values), np.zeros(2, dtype=np.intp), 1)
+    column = TrainingColumn.of(np.array(values), np.zeros(2, dtype=np.intp), 1)
     assert column.values.dtype == kept
     np.testing.assert_array_equal(column.doubles, sorted(values))
 
@@ -50,7 +53,7 @@ def test_single_precision_is_for_what_it_holds_exactly(
     ],
 )
 def test_a_lattice_has_a_step(values: list[float], step: float) -> None:
-    column = Column.of(np.array(values, float), np.zeros(len(values), dtype=np.intp), 1)
+    column = TrainingColumn.of(np.array(values, float), np.zeros(len(values), dtype=np.intp), 1)
     assert column.step == pytest.approx(step)
 
 

@@ -5,10 +5,10 @@ import pytest
 
 from app.core.arrays import Codes, Floats
 from app.core.trees.adapt import adapt
-from app.core.trees.batch import Batch
+from app.core.trees.batch import SortedBatch
 from app.core.trees.ks import effective_size
 from app.core.trees.model import VersatileTree
-from app.core.trees.options import Options
+from app.core.trees.options import TreeOptions
 from app.core.trees.output_shift import (
     adapt_and_estimate,
     adapt_under,
@@ -50,7 +50,7 @@ def test_known_priors_weigh_moments_and_tests(model: VersatileTree) -> None:
     batch, _ = draw(1, 0.8)
     batch[:, 0] = 1.8 * batch[:, 0] + 32
     priors = np.array([0.2, 0.8])
-    found = adapt_under(model, Batch(batch), Options(), priors)
+    found = adapt_under(model, SortedBatch(batch), TreeOptions(), priors)
     assert kinds(found) == ["linear", "none", "none"]
     assert found.shift.status == "given"
     column = model.columns[0]
@@ -63,7 +63,7 @@ def test_known_priors_weigh_moments_and_tests(model: VersatileTree) -> None:
     assert shift.beta == pytest.approx(32, abs=0.3)
     assert shift.first is not None
     assert shift.first.effective_size == pytest.approx(effective_size(weights))
-    unweighted = adapt(model, Batch(batch), Options()).attributes[0]
+    unweighted = adapt(model, SortedBatch(batch), TreeOptions()).attributes[0]
     assert unweighted.beta is not None
     assert abs(unweighted.beta - 32) > 0.3
 
@@ -73,7 +73,7 @@ def test_known_priors_weigh_moments_and_tests(model: VersatileTree) -> None:
 def test_both_are_found_together(model: VersatileTree, moved: int, share: float) -> None:
     batch, labels = draw(5, share)
     batch[:, :moved] = 1.8 * batch[:, :moved] + 32
-    found, said = adapt_and_estimate(model, Batch(batch), Options(correction="holm"))
+    found, said = adapt_and_estimate(model, SortedBatch(batch), TreeOptions(correction="holm"))
     assert kinds(found) == ["linear"] * moved + ["none"] * (3 - moved)
     assert found.shift.status == "converged"
     assert found.shift.target_priors[1] == pytest.approx(labels.mean(), abs=0.06)
@@ -84,7 +84,7 @@ def test_both_are_found_together(model: VersatileTree, moved: int, share: float)
 def test_an_end_of_the_rounds_is_reported(model: VersatileTree) -> None:
     batch, _ = draw(6, 0.8)
     batch[:, :] = np.exp(batch)
-    found, said = adapt_and_estimate(model, Batch(batch), Options(), most_rounds=1)
+    found, said = adapt_and_estimate(model, SortedBatch(batch), TreeOptions(), most_rounds=1)
     assert (found.shift.status, found.shift.rounds) == ("max-rounds", 1)
     assert said[0].code == "output-shift-unsettled"
 
@@ -99,7 +99,9 @@ def test_leaves_tell_the_prevalence(model: VersatileTree) -> None:
 
 def test_a_class_may_vanish(model: VersatileTree) -> None:
     batch, _ = draw(8, 1.0)
-    found = adapt_under(model, Batch(batch), Options(strategy="percentile"), np.array([0.0, 1.0]))
+    found = adapt_under(
+        model, SortedBatch(batch), TreeOptions(strategy="percentile"), np.array([0.0, 1.0])
+    )
     assert all(np.isfinite(change.adapted) for change in found.adapted.thresholds)
     assert not any(shift.shifted for shift in found.adapted.attributes)
 
@@ -118,6 +120,6 @@ def test_class_order_leaves_no_trace() -> None:
     found = []
     for codes, classes in ((labels, ("a", "b")), (1 - labels, ("b", "a"))):
         model = VersatileTree.of(tree, features, codes, classes, NAMES)
-        search, _ = adapt_and_estimate(model, Batch(batch), Options())
+        search, _ = adapt_and_estimate(model, SortedBatch(batch), TreeOptions())
         found.append(dict(zip(classes, search.shift.target_priors.tolist(), strict=True)))
     assert found[0] == pytest.approx(found[1], abs=1e-6)

@@ -10,22 +10,22 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from app.core.arrays import Floats
-from app.core.trees.column import Column
+from app.core.trees.column import TrainingColumn
 from app.core.trees.percentiles import Share, corrected_share, percentile, shares_below
 from app.core.trees.tree import Singles
 from tests.golden import GOLDEN
 
 
-def column(values: list[float], labels: list[int] | None = None) -> Column:
+def column(values: list[float], labels: list[int] | None = None) -> TrainingColumn:
     codes = np.zeros(len(values), dtype=np.intp) if labels is None else np.array(labels)
-    return Column.of(np.array(values, float), codes, int(codes.max()) + 1)
+    return TrainingColumn.of(np.array(values, float), codes, int(codes.max()) + 1)
 
 
 def singles(values: NDArray[Any]) -> Singles:
     return values.astype(np.float32)
 
 
-def share_below(of: Column, threshold: float, class_weights: Floats | None = None) -> Share:
+def share_below(of: TrainingColumn, threshold: float, class_weights: Floats | None = None) -> Share:
     return shares_below(of, np.array([threshold]), class_weights)[0]
 
 
@@ -137,7 +137,7 @@ def test_class_weighted_shares_are_those_of_counting(
     weights = np.array([0.5, 1.0, 3.0])
     values = np.array([float(v) for v, _ in rows])
     labels = np.array([label for _, label in rows])
-    found = shares_below(Column.of(values, labels, 3), np.array(thresholds, float), weights)
+    found = shares_below(TrainingColumn.of(values, labels, 3), np.array(thresholds, float), weights)
     for share, at in zip(found, thresholds, strict=True):
         left = weights[labels[values <= at]].sum()
         assert share.value == pytest.approx(left / weights[labels].sum(), abs=1e-12)

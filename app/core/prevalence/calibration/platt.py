@@ -6,7 +6,7 @@ import numpy as np
 
 from app.core.arrays import Codes, Floats, Mask
 from app.core.prevalence.calibration.maps import OneVersusRest, floor_of, log_odds
-from app.core.prevalence.calibration.scaling import Family, Fit, Problem, minimise
+from app.core.prevalence.calibration.scaling import Family, ScalingFit, ScalingProblem, minimise
 
 Targets = Literal["labels", "smoothed"]
 
@@ -38,7 +38,7 @@ def one_versus_rest(posteriors: Floats, labels: Codes, targets: Targets) -> OneV
     return OneVersusRest(method, slopes, intercepts, floor, regularised)
 
 
-def _sigmoid(scores: Floats, positive: Mask, targets: Targets) -> Fit:
+def _sigmoid(scores: Floats, positive: Mask, targets: Targets) -> ScalingFit:
     """The fit of two logits, ± half the sigmoid's."""
     hit, miss = 1.0, 0.0
     if targets == "smoothed":
@@ -47,4 +47,4 @@ def _sigmoid(scores: Floats, positive: Mask, targets: Targets) -> Fit:
     target = np.where(positive, hit, miss)
     halves = np.column_stack([-scores, scores]) / 2
     both = np.column_stack([1 - target, target])
-    return minimise(Problem.soft(halves, both, Family(shared=True, biased=True)))
+    return minimise(ScalingProblem.soft(halves, both, Family(shared=True, biased=True)))

@@ -47,7 +47,7 @@ def scaling(method: Method, posteriors: Floats, labels: Codes) -> Scaling:
     Every class must occur among the labels. Biases are centred to sum to zero.
     """
     floor = floor_of(posteriors)
-    problem = Problem.of(log_scores(posteriors, floor), labels, FAMILIES[method])
+    problem = ScalingProblem.of(log_scores(posteriors, floor), labels, FAMILIES[method])
     optimum = minimise(problem)
     return _scaling(Scaling(method, optimum.scale, optimum.bias, floor), optimum)
 
@@ -57,18 +57,18 @@ def refit(calibration: Scaling, logs: Floats, labels: Codes, weights: Floats) ->
 
     ``logs``: ``log_scores`` of the n × C posteriors.
     """
-    problem = Problem.of(logs, labels, FAMILIES[calibration.method], weights)
+    problem = ScalingProblem.of(logs, labels, FAMILIES[calibration.method], weights)
     optimum = minimise(problem, calibration)
     return _scaling(calibration, optimum)
 
 
-def _scaling(calibration: Scaling, optimum: "Fit") -> Scaling:
+def _scaling(calibration: Scaling, optimum: "ScalingFit") -> Scaling:
     centred = optimum.bias - optimum.bias.mean()
     return replace(calibration, scale=optimum.scale, bias=centred, regularised=optimum.regularised)
 
 
 @dataclass(frozen=True)
-class Problem:
+class ScalingProblem:
     """Mean log-loss Σ w_i (ln Σ_k e^{a_ik} − Σ_k T_ik a_ik), a = s z + b, and what it needs.
 
     ``scores``: z, N × C, over ``spread``, which makes the parameters well scaled whatever the
@@ -86,7 +86,7 @@ class Problem:
     @classmethod
     def of(
         cls, logs: Floats, labels: Codes, family: Family, weights: Floats | None = None
-    ) -> "Problem":
+    ) -> "ScalingProblem":
         """With hard labels, N codes."""
         n, classes = logs.shape
         share = np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
@@ -97,7 +97,7 @@ class Problem:
         return cls(scores, spread, share, scored, frequency, family)
 
     @classmethod
-    def soft(cls, logs: Floats, targets: Floats, family: Family) -> "Problem":
+    def soft(cls, logs: Floats, targets: Floats, family: Family) -> "ScalingProblem":
         """With target probabilities, N × C."""
         share = np.full(len(logs), 1.0 / len(logs))
         scores, spread = _spread(logs, family)
@@ -175,7 +175,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Fit:
+class ScalingFit:
     """The minimiser, in the units of the log-scores; C scales, C biases."""
 
     scale: Floats
@@ -184,7 +184,7 @@ class Fit:
     iterations: int
 
 
-def minimise(problem: Problem, near: Scaling | None = None) -> Fit:
+def minimise(problem: ScalingProblem, near: Scaling | None = None) -> ScalingFit:
     """The minimiser of the log-loss; with the penalty only if a scale is not determined.
 
     ``near``: where to start from, penalised from the outset if that was.
@@ -198,12 +198,12 @@ def minimise(problem: Problem, near: Scaling | None = None) -> Fit:
     return optimum
 
 
-def _theta(problem: Problem, near: Scaling) -> Floats:
+def _theta(problem: ScalingProblem, near: Scaling) -> Floats:
     scale = near.scale[: problem.scales] * problem.spread
     return np.concatenate([scale, near.bias]) if problem.family.biased else scale
 
 
-def _newton(problem: Problem, penalty: float, start: Floats | None) -> Fit | None:
+def _newton(problem: ScalingProblem, penalty: float, start: Floats | None) -> ScalingFit | None:
     """Damped Newton steps on loss + penalty Σ(s − 1)² / 2N, from the model without scores.
 
     None as soon as a scale turns out not to be determined without a penalty.
@@ -241,10 +241,10 @@ def _newton(problem: Problem, penalty: float, start: Floats | None) -> Fit | Non
         theta, value, fitted = theta + length * step, new_value, new_fitted
     scale, bias = problem.split(theta)
     scale = np.broadcast_to(scale / problem.spread, problem.classes).copy()
-    return Fit(scale, bias, penalty > 0, iterations)
+    return ScalingFit(scale, bias, penalty > 0, iterations)
 
 
-def _without_scores(problem: Problem) -> Floats:
+def _without_scores(problem: ScalingProblem) -> Floats:
     scale = np.zeros(problem.scales)
     return np.concatenate([scale, np.log(problem.frequency)]) if problem.family.biased else scale
 

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from app.core.arrays import Floats
-from app.core.prevalence.estimators.newton import Climb, Point
+from app.core.prevalence.estimators.newton import Climb, Iterate
 from app.core.prevalence.estimators.two_classes import FLAT, maximise
 from app.core.prevalence.likelihood.identifiability import (
     definite,
@@ -173,7 +173,7 @@ def _interior(p: Floats, source: Floats, size: float) -> Floats:
     return shares
 
 
-def _dusted(climb: Climb, point: Point, tolerance: float) -> Point:
+def _dusted(climb: Climb, point: Iterate, tolerance: float) -> Iterate:
     """Without specks on classes that the multipliers push to zero, if the gap allows it."""
     dust = (point.p > 0) & (point.p <= DUST) & (point.m < 1)
     if point.gap > tolerance or not dust.any():
@@ -183,7 +183,7 @@ def _dusted(climb: Climb, point: Point, tolerance: float) -> Point:
     return clean if clean.gap <= tolerance else point
 
 
-def _flat(climb: Climb, point: Point) -> Floats:
+def _flat(climb: Climb, point: Iterate) -> Floats:
     """Directions (C × q) in which ℓ does not change, among the classes with m_k = 1."""
     tight = (point.p > 0) | (point.m > 1.0 - TIGHT)
     if climb.hessian is not None and definite(climb.hessian, tight):
@@ -195,7 +195,7 @@ def _flat(climb: Climb, point: Point) -> Floats:
     return null_directions(climb.hessian, tight)
 
 
-def _nearest(climb: Climb, point: Point, basis: Floats, tolerance: float) -> Point:
+def _nearest(climb: Climb, point: Iterate, basis: Floats, tolerance: float) -> Iterate:
     """The maximiser nearest to the source priors, if it is one by the certificate too."""
     p = nearest(point.p, basis, climb.likelihood.source)
     near = climb.evaluate(p / p.sum())

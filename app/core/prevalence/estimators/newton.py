@@ -44,7 +44,7 @@ class Passes:
 
 
 @dataclass(frozen=True)
-class Point:
+class Iterate:
     """Priors p, their multipliers m, and the KKT gap max_k m_k − 1."""
 
     p: Floats
@@ -80,7 +80,7 @@ class Climb:
     def __post_init__(self) -> None:
         self.model = self.hessian
 
-    def to_the_top(self, p: Floats, tolerance: float, max_iterations: int) -> tuple[Point, int]:
+    def to_the_top(self, p: Floats, tolerance: float, max_iterations: int) -> tuple[Iterate, int]:
         """Iterate from ``p`` until the gap is at most ``tolerance``, or nothing helps any more.
 
         Gives the last point and the number of steps.
@@ -105,21 +105,21 @@ class Climb:
             point = following
         return point, steps
 
-    def polished(self, point: Point) -> Point:
+    def polished(self, point: Iterate) -> Iterate:
         """One more step, where it is an improvement."""
         if self.hessian is None:
             point = self.with_hessian(point.p)
         further = self._step(point)
         return point if further is None or further.gap > point.gap else further
 
-    def evaluate(self, p: Floats) -> Point:
+    def evaluate(self, p: Floats) -> Iterate:
         """The point at ``p``, with a new Hessian where that costs next to nothing."""
         if self.likelihood.curved:
             return self.with_hessian(p)
         self.passes.gradient += 1
         return _point(p, self.likelihood.multipliers(p))
 
-    def with_hessian(self, p: Floats) -> Point:
+    def with_hessian(self, p: Floats) -> Iterate:
         """The point at ``p``, from a Hessian pass."""
         self.passes.hessian += 1
         hessian, m = self.likelihood.hessian(p)
@@ -129,7 +129,7 @@ class Climb:
             self.model = hessian
         return point
 
-    def _start(self, p: Floats) -> Point:
+    def _start(self, p: Floats) -> Iterate:
         """EM steps while the gap is above one, after a retreat from where a row has no density."""
         point = self.evaluate(p)
         if point.gap > HOPELESS:
@@ -140,7 +140,7 @@ class Climb:
             point = self.evaluate(_expectation_maximisation(point))
         return point
 
-    def _step(self, point: Point) -> Point | None:
+    def _step(self, point: Iterate) -> Iterate | None:
         """One accepted step, or None where even EM does not move."""
         y = self._proposal(point)
         if y is not None:
@@ -157,7 +157,7 @@ class Climb:
         following = _expectation_maximisation(point)
         return None if np.array_equal(following, point.p) else self.evaluate(following)
 
-    def _proposal(self, point: Point) -> Floats | None:
+    def _proposal(self, point: Iterate) -> Floats | None:
         """Where Newton's step leads; None without a model, as where some row has no density."""
         model, p, m = self.model, point.p, point.m
         if model is None:
@@ -175,7 +175,7 @@ class Climb:
         steps = math.log(after / max(tolerance, NOISE)) / math.log(before / after)
         return steps > PRICE + PRICE_OF_CLASS * len(self.likelihood.source)
 
-    def _learn(self, here: Point, there: Point) -> None:
+    def _learn(self, here: Iterate, there: Iterate) -> None:
         """Make the model right about the change of the multipliers along the last step."""
         if not self.frugal or self.model is None or not there.gap < np.inf:
             return
@@ -190,14 +190,14 @@ class Climb:
             )
 
 
-def _nearer(here: Point, there: Point) -> bool:
+def _nearer(here: Iterate, there: Iterate) -> bool:
     """Whether a step still brought something."""
     if there.gap <= 0.5 * here.gap:
         return True
     return there.gap < np.inf and there.slack <= 0.5 * here.slack
 
 
-def _better(here: Point, there: Point) -> bool:
+def _better(here: Iterate, there: Iterate) -> bool:
     """Whether a step is good without asking for a logarithm."""
     if there.gap <= 0.5 * here.gap:
         return True
@@ -205,12 +205,12 @@ def _better(here: Point, there: Point) -> bool:
     return there.gap < np.inf and float(there.m @ (there.p - here.p)) >= 0
 
 
-def _expectation_maximisation(point: Point) -> Floats:
+def _expectation_maximisation(point: Iterate) -> Floats:
     p = point.p * point.m
     following: Floats = p / p.sum()
     return following
 
 
-def _point(p: Floats, m: Floats) -> Point:
+def _point(p: Floats, m: Floats) -> Iterate:
     gap = float(m.max()) - 1.0
-    return Point(p, m, max(gap, 0.0) if gap == gap else np.inf)
+    return Iterate(p, m, max(gap, 0.0) if gap == gap else np.inf)

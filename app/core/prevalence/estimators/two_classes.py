@@ -16,7 +16,7 @@ SLOW = 0.4
 
 
 @dataclass(frozen=True)
-class Answer:
+class Maximum:
     """θ, a bound on the optimality gap there, and the ``moments`` it came from."""
 
     theta: float
@@ -25,7 +25,7 @@ class Answer:
     passes: int
 
 
-def maximise(likelihood: Likelihood, at: Moments, tolerance: float, max_passes: int) -> Answer:
+def maximise(likelihood: Likelihood, at: Moments, tolerance: float, max_passes: int) -> Maximum:
     """The θ of the maximum from a pass ``at`` some θ: a bracket, Newton in it, exact end points.
 
     The gap max((1 − θ) ℓ', −θ ℓ') is at most |ℓ'| inside and ℓ' into the simplex at its ends.
@@ -39,16 +39,16 @@ def maximise(likelihood: Likelihood, at: Moments, tolerance: float, max_passes: 
             tried.add(at.theta)
             inward = slope if at.theta == 0 else -slope
             if inward <= tolerance:
-                return Answer(at.theta, max(inward, 0.0), at, passes)
+                return Maximum(at.theta, max(inward, 0.0), at, passes)
         if at.S[1] < FLAT and abs(slope) <= tolerance:
-            return Answer(at.theta, abs(slope), at, passes)
+            return Maximum(at.theta, abs(slope), at, passes)
         lower, upper = (at.theta, upper) if slope > 0 else (lower, at.theta)
         delta, gap = at.proposal(tolerance)
         following = at.theta + delta
         if gap <= tolerance and 0 <= following <= 1:
             edge = float(round(following))
             if abs(following - edge) > EDGE or edge in tried:
-                return Answer(following, gap, at, passes)
+                return Maximum(following, gap, at, passes)
             following = edge
         elif not lower < following < upper or _creeps(slope, last):
             following = _inside(lower, upper, tried)
@@ -56,7 +56,7 @@ def maximise(likelihood: Likelihood, at: Moments, tolerance: float, max_passes: 
         if following in (at.theta, *tried) or passes == max_passes:
             break
         at = moments(likelihood, following)
-    return Answer(best.theta, abs(best.S[0]), best, passes)
+    return Maximum(best.theta, abs(best.S[0]), best, passes)
 
 
 def _creeps(slope: float, last: float) -> bool:

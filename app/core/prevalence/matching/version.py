@@ -24,7 +24,7 @@ MOST_NUMBERS = 2_000_000
 
 
 @dataclass(frozen=True)
-class Options:
+class MatchingOptions:
     """As registered. ``bandwidth`` None: chosen by ``criterion``; ``dimension``: D, even.
 
     ``feature_map``: what is matched, the features of the rows or their posteriors.
@@ -69,7 +69,7 @@ class Matching:
     ``exact_rows``: these, where they are at hand.
     """
 
-    options: Options
+    options: MatchingOptions
     names: tuple[str, ...]
     bandwidth: float
     embedding: Embedding
@@ -77,7 +77,7 @@ class Matching:
     exact_rows: Exact | None = None
 
     @classmethod
-    def of(cls, reference: ReferenceRows, classes: int, options: Options) -> "Matching":
+    def of(cls, reference: ReferenceRows, classes: int, options: MatchingOptions) -> "Matching":
         """From labelled rows, every class among them."""
         rows, labels = reference.rows, reference.labels
         standard = Standard.of(rows, options.standardise)

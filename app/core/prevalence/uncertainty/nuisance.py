@@ -12,7 +12,7 @@ import numpy as np
 from app.core import deadline
 from app.core.arrays import Codes, Floats
 from app.core.prevalence.calibration import FAMILIES, Calibration, Scaling, log_scores
-from app.core.prevalence.calibration.scaling import SLOPE_PENALTY, Family, Problem
+from app.core.prevalence.calibration.scaling import SLOPE_PENALTY, Family, ScalingProblem
 
 ROWS_AT_ONCE = 1 << 19
 """Numbers of a block of validation rows."""
@@ -82,5 +82,5 @@ def _information(scores: Floats, fitted: Floats, shared: bool) -> Floats:
     classes = scores.shape[1]
     nothing = np.zeros(classes)
     family = Family(shared, biased=True)
-    problem = Problem(scores, 1.0, np.ones(len(scores)), nothing, nothing, family)
+    problem = ScalingProblem(scores, 1.0, np.ones(len(scores)), nothing, nothing, family)
     return problem.derivatives(fitted)[1]

@@ -14,7 +14,7 @@ The numerator is Robbins' (1970) method of mixtures, over sequences of alternati
 (odds of a class multiplied by some factor), the priors estimated from all rows before, and from the
 recent ones. Between batches the share 1/(t + 1) of the weight is spread evenly over all of them
 (Herbster and Warmuth's fixed share), so that a shift that comes after months is found at the price
-of ln t, and not of the months' evidence against it. The denominator is bounded by ``nulls``.
+of ln t, and not of the months' evidence against it. The denominator is bounded by ``null_bound``.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ from scipy.special import logsumexp
 from app.core.arrays import Floats
 from app.core.lazy import cached_property
 from app.core.prevalence.likelihood.likelihood import Likelihood
-from app.core.prevalence.watching.nulls import Nulls, nulls
+from app.core.prevalence.watching.null_bound import NullBound, null_bound
 from app.core.prevalence.watching.source_set import SourceSet
 
 FACTORS = (0.1, 0.25, 0.5, 0.75, 1.3, 1.6, 2.0, 3.0, 5.0, 10.0)
@@ -39,11 +39,11 @@ LEAST = 0.05
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class EProcessState:
     """What is kept of all batches so far; a few hundred numbers at most.
 
     ``log_weights``: ln of the likelihoods, over that of p0, that each alternative's weight has
-    grown to; ``sums``: of ``nulls``; ``slopes``, ``recent``: Σ of the rows' slopes, all and
+    grown to; ``sums``: of ``null_bound``; ``slopes``, ``recent``: Σ of the rows' slopes, all and
     recent, with ``rows`` and ``recent_rows`` of them. ``log_e``: now; ``highest``: ever.
     """
 
@@ -62,7 +62,7 @@ class State:
         return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(self).items()}
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> "State":
+    def from_json(cls, content: Mapping[str, Any]) -> "EProcessState":
         """From what ``as_json`` gave."""
         arrays: dict[str, Any] = {
             k: np.array(v) if isinstance(v, list) else v for k, v in content.items()
@@ -76,23 +76,23 @@ class EProcess:
 
     sources: SourceSet
 
-    def start(self) -> State:
+    def start(self) -> EProcessState:
         """The state before any batch."""
         experts, q = len(self._fixed) + 2, self.sources.degrees_of_freedom
         even = np.full(experts, -np.log(experts))
-        return State(even, np.zeros(self._nulls.length), np.zeros(q), np.zeros(q))
+        return EProcessState(even, np.zeros(self._bound.length), np.zeros(q), np.zeros(q))
 
-    def update(self, state: State, likelihood: Likelihood) -> State:
+    def update(self, state: EProcessState, likelihood: Likelihood) -> EProcessState:
         """The state after one more batch; its rows are gone through once."""
         if likelihood.size == 0:
             return state
         gains, sums, slopes = self._pass(likelihood, self._alternatives(state))
         sums = state.sums + sums
         total = float(logsumexp(grown := state.log_weights + gains))
-        log_e = total - self._nulls.largest(sums)
+        log_e = total - self._bound.largest(sums)
         share = 1.0 / (state.batches + 2)
         spread = np.log(share / len(grown)) + total
-        return State(
+        return EProcessState(
             np.logaddexp(np.log1p(-share) + grown, spread),
             sums,
             state.slopes + slopes,
@@ -104,7 +104,7 @@ class EProcess:
             max(state.highest, log_e),
         )
 
-    def p_value(self, state: State) -> float:
+    def p_value(self, state: EProcessState) -> float:
         """Always valid: min(1, 1 / max E), plus the probability that the set misses the source.
 
         It ever falls to α without a shift with probability at most α.
@@ -112,13 +112,13 @@ class EProcess:
         missed = 0.0 if self.sources.exact else self.sources.source_level
         return min(1.0, missed + float(np.exp(-max(state.highest, 0.0))))
 
-    def detected(self, state: State, level: float) -> bool:
+    def detected(self, state: EProcessState, level: float) -> bool:
         """Whether the stream has ever reached 1/``level``, given that the set holds the source."""
         return bool(state.highest >= -np.log(level))
 
     @cached_property
-    def _nulls(self) -> Nulls:
-        return nulls(self.sources)
+    def _bound(self) -> NullBound:
+        return null_bound(self.sources)
 
     @cached_property
     def _fixed(self) -> Floats:
@@ -141,7 +141,7 @@ class EProcess:
         information = basis.T @ self.sources.information @ basis
         return np.asarray(basis @ np.linalg.inv(information))
 
-    def _alternatives(self, state: State) -> Floats:
+    def _alternatives(self, state: EProcessState) -> Floats:
         """Priors to bet on for the next batch, J × C.
 
         E d(p) slopes are linear in p: the mean slope over H is an unbiased estimate, drawn to p0 by
@@ -166,13 +166,13 @@ class EProcess:
         return shares
 
     def _pass(self, likelihood: Likelihood, alternatives: Floats) -> tuple[Floats, Floats, Floats]:
-        """Log-likelihoods over that of p0 of J alternatives, sums of ``nulls``, and of slopes."""
+        """Log-likelihoods over that of p0 of J alternatives, sums of the bound, and of slopes."""
         known = likelihood.known
         at = np.column_stack([self.sources.source, alternatives.T, self.sources.basis])[known]
         # A factor of all densities goes when they are divided by that at the source priors.
         at *= (likelihood.ratio / likelihood.ratio.max())[:, None]
         J = len(alternatives)
-        gains, sums = np.zeros(J), np.zeros(self._nulls.length)
+        gains, sums = np.zeros(J), np.zeros(self._bound.length)
         slopes = np.zeros(self.sources.degrees_of_freedom)
         for block, block_weights in likelihood.informative:
             densities = block @ at
@@ -180,6 +180,6 @@ class EProcess:
             weights = np.ones(len(block)) if block_weights is None else block_weights
             gains += weights @ np.log(densities[:, 1 : J + 1])
             u = densities[:, J + 1 :]
-            sums += self._nulls.sums(u, weights)
+            sums += self._bound.sums(u, weights)
             slopes += weights @ u
         return gains, sums, slopes

@@ -7,8 +7,8 @@ from scipy.special import logsumexp
 from app.core.arrays import Floats
 from app.core.prevalence.likelihood.likelihood import Likelihood
 from app.core.prevalence.source import Source, SourceModel, derive
-from app.core.prevalence.watching.eprocess import EProcess, State
-from app.core.prevalence.watching.nulls import nulls
+from app.core.prevalence.watching.eprocess import EProcess, EProcessState
+from app.core.prevalence.watching.null_bound import null_bound
 from app.core.prevalence.watching.source_set import SourceSet
 from tests.core.prevalence.watching.examples import draw, registered
 
@@ -21,7 +21,7 @@ def likelihood_of(model: SourceModel, rows: Floats) -> Likelihood:
 
 def simulated(
     rng: np.random.Generator, process: EProcess, model: SourceModel, shares: Floats, batches: int
-) -> State:
+) -> EProcessState:
     state = process.start()
     for _ in range(batches):
         _, rows = draw(rng, 100, shares, 2.0, THREE if len(shares) == 3 else TWO)
@@ -38,7 +38,7 @@ class TestNulls:
         rng = np.random.default_rng(1)
         model, _, _ = registered(rng, n, source, 2.0)
         sources = SourceSet.of(model)
-        bound = nulls(sources)
+        bound = null_bound(sources)
         for shares in (source, rng.dirichlet(np.ones(len(source)))):
             _, rows = draw(rng, 1000, shares, 2.0, source)
             likelihood = likelihood_of(model, rows)
@@ -108,7 +108,7 @@ class TestEProcess:
         model, _, _ = registered(rng, 500, THREE, 2.0)
         process = EProcess(SourceSet.of(model))
         state = simulated(rng, process, model, THREE, 3)
-        again = State.from_json(json.loads(json.dumps(state.as_json())))
+        again = EProcessState.from_json(json.loads(json.dumps(state.as_json())))
         _, rows = draw(rng, 100, THREE, 2.0, THREE)
         likelihood = likelihood_of(model, rows)
         assert process.update(again, likelihood).log_e == process.update(state, likelihood).log_e

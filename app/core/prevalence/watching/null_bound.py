@@ -25,7 +25,7 @@ ORDER = 5
 FARTHEST = 1e6
 
 
-class Nulls(Protocol):
+class NullBound(Protocol):
     """Sums over rows, and the bound that follows from them."""
 
     @property
@@ -39,15 +39,15 @@ class Nulls(Protocol):
         """The bound: at least Σ_i ln d_i(q)/d_i(p0) for every q of the set."""
 
 
-def nulls(sources: SourceSet) -> Nulls:
+def null_bound(sources: SourceSet) -> NullBound:
     """The bound for the source priors of ``sources``."""
     # Of three classes two may be twins, which leaves one direction but no interval.
     two = int(np.count_nonzero(sources.source)) == 2 and sources.degrees_of_freedom == 1
-    return Line(sources) if two else Ellipsoid(sources)
+    return IntervalBound(sources) if two else EllipsoidBound(sources)
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class IntervalBound:
     """Two classes: Σ_i u_i^k of k up to ``ORDER``, a polynomial on an interval."""
 
     sources: SourceSet
@@ -87,7 +87,7 @@ class Line:
 
 
 @dataclass(frozen=True, eq=False)
-class Ellipsoid:
+class EllipsoidBound:
     """More classes: g = Σ u and W = Σ (1 − 2ρ/3) u uᵀ, on an ellipsoid xᵀA x ≤ c around the set.
 
     max gᵀx − ½ xᵀW x is at most ½ gᵀ(W + κA)⁻¹g + ½ κ c for every κ ≥ 0; the least of them is it.
