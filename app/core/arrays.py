@@ -35,7 +35,11 @@ NARROW = 16
 
 @dataclass(frozen=True)
 class ProbabilityRows:
-    """Probability rows that sum to one, and how many were rescaled by more than ``SILENT``."""
+    """N rows of probabilities.
+
+    ``values``: N × C, each row of sum one.
+    ``renormalised``: how many were rescaled by more than ``SILENT``.
+    """
 
     values: Floats
     renormalised: int

@@ -23,7 +23,12 @@ def clipped(text: str, most: int) -> str:
 
 @dataclass(frozen=True)
 class Fault:
-    """One wrong thing: where it is (JSON pointer, row) and what to do about it; cut to a length."""
+    """One wrong thing, and what to do about it; cut to a length.
+
+    ``pointer``: JSON pointer to it.
+    ``message``: what to do, to follow the pointer in a sentence.
+    ``row``: position of the row; None where it is not of a row.
+    """
 
     pointer: str
     message: str

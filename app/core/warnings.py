@@ -7,7 +7,11 @@ from app.core.errors import LONGEST_MESSAGE, clipped
 
 @dataclass(frozen=True)
 class Warning:
-    """A stable code for programs, a message that tells people what to do; cut to a length."""
+    """Something that the caller of an answer should know; cut to a length.
+
+    ``code``: stable, for programs.
+    ``message``: tells people what to do.
+    """
 
     code: str
     message: str

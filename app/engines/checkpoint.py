@@ -15,9 +15,12 @@ FORMAT = 2
 
 @dataclass
 class Checkpoint:
-    """``of``: digest of what is read and under which priors; ``rounds``: finished.
+    """All that has to be kept for going on after a finished round.
 
-    ``read``: in the first of them.
+    ``of``: digest of what is read and under which priors.
+    ``rounds``: how many are finished.
+    ``read``: what the first of them met.
+    ``groups``: the sums by group.
     """
 
     of: str

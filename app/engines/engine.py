@@ -80,9 +80,12 @@ R = TypeVar("R", bound=Mergeable)
 
 @dataclass(frozen=True)
 class Progress:
-    """``partitions`` of ``of`` are done in round ``round`` (the first is 1), ``rows`` in them.
+    """How far a round is.
 
-    ``rows`` is None where only the end of the round tells.
+    ``round``: the first is 1.
+    ``partitions``: how many are done in this round.
+    ``of``: how many there are.
+    ``rows``: in those that are done; None where only the end of the round tells.
     """
 
     round: int
@@ -93,7 +96,12 @@ class Progress:
 
 @dataclass(frozen=True)
 class Observer:
-    """Who waits: wants to hear of progress, and may not want the answer any more."""
+    """Who waits: wants to hear of progress, and may not want the answer any more.
+
+    ``progress``: called from the engine's thread, now and then.
+    ``cancelled``: asked now and then; True ends the round with ``Cancelled``.
+    ``round``: the one that runs; the first is 1.
+    """
 
     progress: Callable[[Progress], None] = lambda _: None
     cancelled: Callable[[], bool] = lambda: False

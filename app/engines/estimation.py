@@ -27,7 +27,12 @@ class DataChanged(EngineError):
 
 @dataclass(frozen=True)
 class DatasetEstimates:
-    """An estimate per group; ``rounds``: how often was read what ``read`` tells."""
+    """An estimate per group of a data set.
+
+    ``estimates``: by the values of the columns that group; by () where nothing groups.
+    ``rounds``: how often the rows were gone through.
+    ``read``: what the first round met.
+    """
 
     estimates: dict[Group, Estimate]
     rounds: int

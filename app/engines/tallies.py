@@ -24,7 +24,11 @@ MOST_JOINED = 4 * SAMPLED
 
 @dataclass(frozen=True)
 class Sums:
-    """``added``: arrays that add up over the rows; ``joined``: rows themselves, a few."""
+    """The answer to a pass.
+
+    ``added``: arrays by name that add up over the rows.
+    ``joined``: arrays by name of a few rows themselves, which are concatenated.
+    """
 
     added: dict[str, Numbers]
     joined: dict[str, Numbers]
@@ -97,8 +101,12 @@ def unpack(content: Json) -> Numbers:
 class Read:
     """What one reading met.
 
-    ``bytes``: that the ``rows`` took; ``renormalised`` of them were rescaled; ``skipped`` were left
-    out besides, as were ``skipped_files``; ``messages``: what was wrong with the first of these.
+    ``rows``: how many are used.
+    ``bytes``: what these take in memory.
+    ``renormalised``: how many of them were rescaled by more than a trifle.
+    ``skipped``: how many were left out besides, as no probabilities.
+    ``skipped_files``: files, or parts of them, whose rows nobody could count.
+    ``messages``: what was wrong with the first of what was left out.
     """
 
     rows: int = 0
@@ -122,7 +130,12 @@ class Read:
 
 @dataclass(frozen=True)
 class Tally:
-    """All of a round: the answers by group, and what was ``read``."""
+    """All of a round.
+
+    ``answers``: the sums by group.
+    ``most_groups``: how many groups there may be.
+    ``read``: what the reading met.
+    """
 
     answers: dict[Group, Sums]
     most_groups: int

@@ -14,7 +14,18 @@ from app.estimation.results import Estimate
 
 @dataclass(frozen=True)
 class SharesError:
-    """Every measure of estimated shares against the true ones (``core.prevalence.measures``)."""
+    """Every measure of estimated shares against the true ones (``core.prevalence.measures``).
+
+    All are ≥ 0, and 0 for the true shares.
+
+    ``absolute_error``: mean over the classes of |estimated − true|.
+    ``normalised_absolute_error``: the same over its largest possible value.
+    ``relative_absolute_error``: mean of |estimated − true| / true, both smoothed by 1/2N.
+    ``squared_error_sum``: Σ (estimated − true)².
+    ``kullback_leibler``: Σ true ln(true / estimated), both smoothed by 1/2N.
+    ``hellinger``: √(1 − Σ √(true · estimated)), at most 1.
+    ``total_variation``: ½ Σ|estimated − true|, at most 1.
+    """
 
     absolute_error: float
     normalised_absolute_error: float
@@ -40,7 +51,14 @@ class SharesError:
 
 @dataclass(frozen=True)
 class PosteriorQuality:
-    """Quality of N × C posteriors and of their decisions; ``confusion``: C × C counts."""
+    """Quality of N × C posteriors and of their decisions.
+
+    ``equal_length``: the Brier score, decomposed by bins of equal length.
+    ``equal_count``: the same by bins of equal count.
+    ``log_loss``: −mean ln g of the true class; infinite where it was excluded.
+    ``confusion``: C × C counts, rows actual, columns decided.
+    ``decisions``: precision, recall and F1 by class, and accuracy.
+    """
 
     equal_length: Brier
     equal_count: Brier
@@ -64,10 +82,16 @@ class PosteriorQuality:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What the truth says. ``counted`` and ``estimate``: errors of the shares before and after.
+    """What N labels say of an estimate.
 
-    ``covered``: whether each class's interval holds its true share. ``before``, ``after``: of the
-    posteriors as sent and as adjusted; None where there are none.
+    ``size``: N.
+    ``truth``: label frequencies, C.
+    ``counted``: error of the shares by counting decisions; None where there are none, or a class
+        has no output of its name.
+    ``estimate``: error of the estimated shares.
+    ``covered``: C, whether each class's interval holds its true share; None without intervals.
+    ``before``: quality of the posteriors as sent; None where there are none.
+    ``after``: quality of the posteriors as adjusted; None where there are none.
     """
 
     size: int

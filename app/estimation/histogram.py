@@ -14,10 +14,10 @@ MOST_CLASSES = 50
 
 @dataclass(frozen=True)
 class Histogram:
-    """Rows by class and score, C × BINS each: bin b holds b/BINS ≤ score < (b+1)/BINS.
+    """Rows by class and score: bin b holds b/BINS ≤ score < (b+1)/BINS, the last one 1 too.
 
-    The last bin holds 1 too. ``before``: posteriors as they came; ``after``: adjusted to the
-    estimate.
+    ``before``: C × BINS counts, of the posteriors as they came.
+    ``after``: C × BINS counts, of the posteriors adjusted to the estimate.
     """
 
     before: Floats

@@ -37,7 +37,11 @@ are used uncalibrated."""
 
 @dataclass(frozen=True)
 class Availability:
-    """Whether a version serves a method, on posteriors or on predicted outputs, or why not."""
+    """Whether a version serves a method, on posteriors or on predicted outputs.
+
+    ``method``: by its canonical name.
+    ``reason``: why not, in words; None where it does.
+    """
 
     method: Method
     reason: str | None

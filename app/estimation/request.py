@@ -84,7 +84,11 @@ Batch = PosteriorBatch | OutputBatch | FeatureBatch
 
 @dataclass(frozen=True)
 class EmOptions:
-    """When EM stops."""
+    """The stopping rule of EM, em-stop and cde.
+
+    ``tolerance``: the optimality gap at which em and em-stop have converged.
+    ``max_iterations``: steps at most.
+    """
 
     tolerance: float = 1e-6
     max_iterations: int = 1000
@@ -92,7 +96,11 @@ class EmOptions:
 
 @dataclass(frozen=True)
 class BayesOptions:
-    """The Dirichlet prior over the target priors (C values; None: all one), and the seed."""
+    """The prior of method bayes.
+
+    ``prior``: α of a Dirichlet over the target priors, C values above zero; None: all one.
+    ``seed``: of the draws.
+    """
 
     prior: Floats | None = None
     seed: int = 0
@@ -100,7 +108,14 @@ class BayesOptions:
 
 @dataclass(frozen=True)
 class ShiftOptions:
-    """What counts as a detected shift, and what the statistic is compared with."""
+    """What counts as a detected shift, and what the statistic is compared with.
+
+    ``significance``: the p-value below which a shift is detected.
+    ``minimum_effect``: the total variation from the source priors that a detected shift must have.
+    ``reference``: the distribution of the statistic without a shift; ``auto``: what suits the
+        version.
+    ``seed``: of the bootstrap.
+    """
 
     significance: float = 0.05
     minimum_effect: float = 0.0
@@ -110,7 +125,13 @@ class ShiftOptions:
 
 @dataclass(frozen=True)
 class IntervalOptions:
-    """Which intervals: ``auto`` takes what suits the method."""
+    """Which intervals.
+
+    ``level``: the nominal coverage, in (0, 1).
+    ``method``: ``auto`` takes what suits the method of the estimate.
+    ``of``: the shares of the population, or the realised ones of these rows.
+    ``seed``: of the bootstrap.
+    """
 
     level: float = 0.95
     method: Literal["auto", "wald", "profile", "bootstrap"] = "auto"
@@ -120,9 +141,19 @@ class IntervalOptions:
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of a batch. ``interval``, ``shift`` None: not asked for; ``refit``: of cde.
+    """What is asked of a batch.
 
-    ``soft``: shares may sum to less than one, the rest is none of the classes.
+    ``method``: by name, or ``auto``.
+    ``em``: of methods that iterate.
+    ``bayes``: of method bayes.
+    ``shift``: None: no shift test.
+    ``interval``: None: no interval.
+    ``trace``: whether to give the priors of every step.
+    ``posteriors``: whether to give adjusted posteriors.
+    ``histogram``: whether to count the scores before and after.
+    ``only_if_shifted``: whether rows keep the source priors unless a shift is detected.
+    ``refit``: of cde, the learner fitted again at other costs; None: posteriors are thresholded.
+    ``soft``: whether shares may sum to less than one, the rest being none of the classes.
     """
 
     method: str = "auto"

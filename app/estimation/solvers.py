@@ -42,8 +42,14 @@ MOST_WATCHED = 2e9
 
 @dataclass(frozen=True)
 class Solution:
-    """Shares on the simplex, and how far to trust them.
+    """Shares as one method finds them, and how far to trust them.
 
+    ``prevalence``: C; on the simplex, or of sum at most one where ``unknown`` is there.
+    ``diagnostics``: of the solver.
+    ``trace``: see ``Estimate``.
+    ``weighted_precision``: see ``Estimate``.
+    ``credible``: the posterior distribution, of bayes; None for others.
+    ``unknown``: 1 − Σ_k p_k, of soft estimates; None for others.
     ``unidentified``: positions of classes that an inversion or a match does not tell apart.
     """
 

@@ -45,15 +45,26 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class LinkFit:
-    """One link, fitted to the target's rows.
+    """One link, fitted to n rows of the target.
 
-    ``links``: the numbers of the link by what they act on, one for all components or one for
-    each; empty where the coefficients are free. ``unidentified``: those that the source does not
-    let anybody estimate; they stay at 1 and ``parameters`` does not count them.
-    ``log_likelihood``, ``bic`` = −2 log-likelihood + parameters ln n, ``error``: mean square of y
-    − mixture mean, on these rows; ``oracle_error``: the same with the best component of each
-    row, which needs the response and so is no prediction. ``cross``: by leaving one out, if asked
-    for. ``agreed`` of ``starts`` found this likelihood; ``trace``: it after each step.
+    ``name``: of the link.
+    ``mixture``: of the target.
+    ``links``: the numbers of the link by what they act on, one for all components or one for each;
+        empty where the coefficients are free.
+    ``unidentified``: those that the source does not let anybody estimate; they stay at 1.
+    ``parameters``: how many numbers are estimated, without the unidentified.
+    ``log_likelihood``: Σ ln p(y | x) of these rows.
+    ``bic``: −2 ``log_likelihood`` + ``parameters`` ln n; smaller is better.
+    ``error``: mean square of y − mixture mean on these rows.
+    ``oracle_error``: the same with the best component of each row, which needs the response and so
+        is no prediction.
+    ``cross``: by leaving one out; None where it was not asked for.
+    ``starts``: that were run to the end.
+    ``agreed``: how many of them came to this likelihood.
+    ``steps``: of EM, from the start that was taken.
+    ``status``: converged or iteration-limit.
+    ``warnings``: what makes it doubtful.
+    ``trace``: the log-likelihood after each step.
     """
 
     name: str
@@ -87,7 +98,14 @@ class LinkFit:
 
 @dataclass(frozen=True)
 class MixtureAdaptation:
-    """The chosen link, the ``responsibilities`` of the target's rows (n × K), and all fits."""
+    """The chosen link, and all that were tried.
+
+    ``chosen``: the fit with the smallest criterion among the sound ones.
+    ``responsibilities``: P(component | row) of the target's rows, n × K.
+    ``table``: every fit, in the order of the links.
+    ``criterion``: what chose.
+    ``seed``: gives the starts again.
+    """
 
     chosen: LinkFit
     responsibilities: Floats

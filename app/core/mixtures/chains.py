@@ -13,10 +13,15 @@ from app.core.arrays import Floats
 
 @dataclass(frozen=True)
 class Summary:
-    """One number's posterior: ``name``, mean, the ends of a central credible interval.
+    """One number's posterior.
 
-    ``effective_size``: independent draws that would tell its mean as well; ``split_rhat``: 1 when
-    the halves of all chains agree, above 1.01 they have not been run long enough.
+    ``name``: of the number.
+    ``mean``: over all draws.
+    ``lower``: end of a central credible interval.
+    ``upper``: its other end.
+    ``effective_size``: independent draws that would tell its mean as well.
+    ``split_rhat``: 1 when the halves of all chains agree; above 1.01 they have not been run long
+        enough.
     """
 
     name: str

@@ -19,8 +19,10 @@ STEPS = 500
 class CrossValidation:
     """What the rows were to fits that had not seen them.
 
-    ``press``: sum over rows of (y − mixture mean)²; ``mean``: that over n, in y's units squared;
-    ``log_density``: sum of ln p(y | x). ``unconverged`` refits stopped at their limit.
+    ``press``: Σ (y − mixture mean)² over the rows.
+    ``mean``: that over n, in y's units squared.
+    ``log_density``: Σ ln p(y | x).
+    ``unconverged``: how many refits stopped at their limit.
     """
 
     press: float

@@ -20,10 +20,14 @@ SAME = 1e-5
 
 @dataclass(frozen=True)
 class Runs:
-    """What S starts came to: their states, and the log-likelihood after each step.
+    """What S starts came to.
 
-    ``trace`` has one row for each step and one column for each start (the last value repeated
-    once a start has converged).
+    ``state``: the numbers at the end of each.
+    ``log_likelihoods``: S, at the end of each.
+    ``converged``: S, whether it stopped by itself.
+    ``steps``: S, of EM.
+    ``trace``: log-likelihoods, one row for each step and one column for each start (the last value
+        repeated once a start has converged).
     """
 
     state: MixtureParameters

@@ -28,10 +28,21 @@ LLOYD = 20
 class MixtureFit:
     """A fitted mixture and how far to trust it.
 
-    ``icl`` is BIC plus twice the entropy of the ``responsibilities`` (n × K); ``agreed`` of
-    ``starts`` found this likelihood; ``status`` is converged or iteration-limit; ``seed`` repeats
-    the fit; ``table`` has the BIC of every number of components that was tried; ``trace`` is the
-    log-likelihood after each step.
+    ``mixture``: components in the order of their coefficients.
+    ``log_likelihood``: Σ ln p(y | x) of the n rows.
+    ``bic``: −2 ``log_likelihood`` + ``parameters`` ln n; smaller is better.
+    ``icl``: BIC plus twice the entropy of the ``responsibilities``.
+    ``parameters``: how many numbers are estimated.
+    ``starts``: that were run to the end.
+    ``agreed``: how many of them came to this likelihood.
+    ``steps``: of EM, from the start that was taken.
+    ``status``: converged or iteration-limit.
+    ``seed``: repeats the fit.
+    ``responsibilities``: P(component | row), n × K.
+    ``trace``: the log-likelihood after each step.
+    ``warnings``: what makes it doubtful.
+    ``table``: (components, BIC) of every number of components that was tried; empty for a given
+        number.
     """
 
     mixture: RegressionMixture

@@ -36,13 +36,18 @@ THINNED = 200
 
 @dataclass(frozen=True)
 class MixturePosterior:
-    """Draws and what they say.
+    """C chains of D kept draws of a mixture of K components with q coefficients each.
 
-    ``coefficients`` C × D × K × q, ``sigmas`` and ``proportions`` C × D × K for C chains of D kept
-    draws; ``mixture``: the posterior means; ``summaries``: each number's mean, interval, effective
-    size and split-R̂; ``responsibilities`` n × K: P(component | row) averaged over draws;
-    ``switched``: the share of draws whose components, matched to the source's, would change
-    places; ``aligned``: whether they did.
+    ``coefficients``: C × D × K × q.
+    ``sigmas``: C × D × K.
+    ``proportions``: C × D × K.
+    ``mixture``: the posterior means.
+    ``summaries``: each number's mean, interval, effective size and split-R̂.
+    ``responsibilities``: P(component | row) averaged over draws, n × K.
+    ``switched``: the share of draws whose components, matched to the source's, would change places.
+    ``aligned``: whether they did.
+    ``level``: of the intervals.
+    ``seed``: gives the draws again.
     """
 
     coefficients: Floats

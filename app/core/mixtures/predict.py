@@ -23,9 +23,12 @@ BLOCK = 1 << 18
 class Prediction:
     """What is said of n rows, in y's units.
 
-    ``mean`` n of the mixture, ``component_means`` n × K, ``quantiles`` n × levels of its density.
-    With the response: ``probabilities`` n × K of the components given x and y, and
-    ``log_density`` n, ln p(y | x). Without it a row's probabilities are the proportions.
+    ``mean``: of the mixture, n.
+    ``component_means``: n × K.
+    ``probabilities``: of the components given x and y, n × K; without y the proportions.
+    ``levels``: of the quantiles, in (0, 1).
+    ``quantiles``: of the mixture, n × levels.
+    ``log_density``: ln p(y | x), n; None without y.
     """
 
     mean: Floats

@@ -72,9 +72,11 @@ def _smoothed(shares: Floats, size: float) -> Floats:
 class Brier:
     """brier = calibration_error + refinement_error + remainder.
 
-    ``brier``: mean over rows and classes of (1{true} − g)² (eq. 8), at most 2/C. The errors are
-    those of binned posteriors (eqs. 10, 11); the remainder is what varies within the bins
-    (Stephenson, Coelho and Jolliffe 2008).
+    The remainder is what varies within the bins (Stephenson, Coelho and Jolliffe 2008).
+
+    ``brier``: mean over rows and classes of (1{true} − g)² (eq. 8), at most 2/C.
+    ``calibration_error``: ≥ 0, of binned posteriors (eq. 10); 0 for calibrated ones.
+    ``refinement_error``: ≥ 0, of binned posteriors (eq. 11); 0 where every bin is of one class.
     """
 
     brier: float
@@ -127,7 +129,13 @@ def log_loss(posteriors: Floats, labels: Codes) -> float:
 
 @dataclass(frozen=True)
 class Decisions:
-    """Quality of hard decisions by class; precision and recall are 0 where undefined."""
+    """Quality of hard decisions, from a confusion matrix.
+
+    ``precision``: C; 0 for a class that was never decided.
+    ``recall``: C; 0 for a class without rows.
+    ``f1``: C; 2 · right / (actual + predicted), 0 where that is 0/0.
+    ``accuracy``: the share of right decisions.
+    """
 
     precision: Floats
     recall: Floats

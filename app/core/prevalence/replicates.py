@@ -12,7 +12,13 @@ REPLICATES = 500
 
 @dataclass(frozen=True)
 class Intervals:
-    """C lower and C upper ends at ``level``; ``approximate``: see ``likelihood_intervals``."""
+    """An interval for each of C shares.
+
+    ``lower``: C ends, in [0, 1].
+    ``upper``: C ends, in [0, 1].
+    ``level``: the nominal coverage of each by itself.
+    ``approximate``: whether the likelihood was expanded; see ``likelihood_intervals``.
+    """
 
     lower: Floats
     upper: Floats
@@ -22,7 +28,11 @@ class Intervals:
 
 @dataclass(frozen=True)
 class Replicates:
-    """B × C shares on the simplex, and the seed that gives them again."""
+    """Estimates from redrawn data.
+
+    ``shares``: B × C, on the simplex, or of sum at most one if soft.
+    ``seed``: gives them again.
+    """
 
     shares: Floats
     seed: int

@@ -9,11 +9,14 @@ from app.core.arrays import Floats
 
 @dataclass(frozen=True)
 class Score:
-    """One method.
+    """How one method did.
 
-    ``errors``: mean absolute error of the shares, one per batch in order, NaN where it had no
-    answer. ``brier``: mean Brier score of the adjusted posteriors minus that of the calibrated
-    ones. ``reason``: why it was not tried, errors then being empty.
+    ``method``: by its canonical name.
+    ``errors``: ≥ 0; mean absolute error of the shares, one per batch in order, NaN where it had no
+        answer; empty where it was not tried.
+    ``brier``: mean Brier score of the adjusted posteriors minus that of the calibrated ones: below
+        zero is better; None where the method has no posteriors.
+    ``reason``: why it was not tried; None where it was.
     """
 
     method: str
@@ -37,9 +40,14 @@ class Score:
 class Scorecard:
     """Methods tried on batches resampled from the validation rows at other priors, cross-fitted.
 
-    ``sizes`` and ``priors``: rows, and how the priors were drawn, of the batches in order.
-    ``chosen``: the method that ``auto`` takes for posteriors, with its ``reason``. ``stopped``:
-    whether time ran out before all rounds.
+    ``seed``: gives the batches again.
+    ``rows``: of the validation set.
+    ``sizes``: rows of the batches in order.
+    ``priors``: how the priors of the batches were drawn, in order.
+    ``scores``: one per method.
+    ``chosen``: the method that ``auto`` takes for posteriors.
+    ``reason``: why that one, in words.
+    ``stopped``: whether time ran out before all rounds.
     """
 
     seed: int

@@ -73,15 +73,28 @@ class Source:
 class SourceModel:
     """What an estimate needs of a version; small, without the validation rows.
 
-    ``training_priors``: as registered, or derived. ``priors``: the working source priors of
-    the (calibrated) posteriors. ``output_priors``: those of predicted outputs, which no
-    calibration touches. ``validation_size``: n, None without a validation set.
-    ``mean_gap``: mean validation posterior minus label frequency, before calibration.
-    ``second_moment``: mean (g − f)(g − f)ᵀ over the validation rows, f the label frequency.
-    ``nuisance``: covariance of the calibration and of ``priors`` (see ``nuisance``). ``soft``:
-    mean calibrated posteriors by class, C × C (see ``soft``). ``report``: what calibration did.
-    ``scorecard``: what the methods are worth, if that was tried. ``matching``: what features are
-    matched with; ``bins``: what the posteriors of a batch are compared with.
+    ``classes``: C names; every array is in their order.
+    ``training_priors``: as registered, or derived, C.
+    ``priors``: the working source priors of the (calibrated) posteriors, C.
+    ``output_priors``: those of predicted outputs, which no calibration touches, C.
+    ``outputs``: J names of the columns of ``confusion``.
+    ``confusion``: None where there is none.
+    ``calibration``: the map of raw posteriors.
+    ``validation_size``: n; None without a validation set.
+    ``label_counts``: validation rows by class, C; None without a validation set.
+    ``mean_gap``: mean validation posterior minus label frequency, before calibration, C; None
+        without a validation set.
+    ``second_moment``: mean (g − f)(g − f)ᵀ over the validation rows, f the label frequency, C × C;
+        None without a validation set.
+    ``nuisance``: covariance of the calibration and of ``priors`` (see ``nuisance_covariance``);
+        None where these are taken as exact.
+    ``soft``: mean calibrated posteriors by class, C × C (see ``soft_conditional``); None without a
+        validation set.
+    ``report``: what calibration did; None without a validation set.
+    ``scorecard``: what the methods are worth; None where that was not tried.
+    ``matching``: what features are matched with; None where there is nothing.
+    ``bins``: what the posteriors of a batch are compared with; None without a validation set.
+    ``warnings``: what every answer of the version repeats.
     """
 
     classes: tuple[str, ...]

@@ -31,7 +31,10 @@ from app.core.warnings import Warning
 class AdaptedTree:
     """The tree with its thresholds adapted, and how that came about.
 
-    ``attributes``: d; ``thresholds``: one per deciding node, in order.
+    ``tree``: of the same nodes.
+    ``attributes``: d, what happened to each.
+    ``thresholds``: one per deciding node, in order.
+    ``warnings``: in the order of the attributes.
     """
 
     tree: Tree

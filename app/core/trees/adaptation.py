@@ -24,12 +24,17 @@ from app.core.warnings import Warning
 
 @dataclass(frozen=True, eq=False)
 class TreeAdaptation:
-    """A source tree adapted to a batch of ``size`` rows.
+    """A source tree adapted to a batch of N rows.
 
-    ``thresholds``: one per deciding node, in the order of the nodes. ``output_shift``: the target
-    priors it assumed, None for those of the source. ``prevalence``: C shares of the predictions
-    for the batch, by count; ``changed``: how many of them differ from the source tree's;
-    ``leaves``: N, where its rows ended, from which ``predictions_at`` makes them.
+    ``options``: as asked for.
+    ``attributes``: d, what happened to each.
+    ``thresholds``: one per deciding node, in the order of the nodes.
+    ``output_shift``: the target priors it assumed; None for those of the source.
+    ``size``: N.
+    ``prevalence``: C shares of the predictions for the batch, by count.
+    ``changed``: how many of these differ from the source tree's.
+    ``leaves``: N, where the rows ended, from which ``predictions_at`` makes them.
+    ``warnings``: in the order in which they came up.
     """
 
     options: TreeOptions
@@ -55,10 +60,12 @@ class TreeAdaptation:
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """N ``leaves``, and of each the ``decisions`` (class codes) and ``posteriors`` (N × C).
+    """What a tree says of N rows.
 
-    A decision is the class of most *training* rows of the leaf, whatever the priors; posteriors
-    are calibrated, and follow the target priors.
+    ``leaves``: N nodes.
+    ``decisions``: N class codes, each the class of most *training* rows of the leaf, whatever the
+        priors.
+    ``posteriors``: N × C, calibrated, under the target priors.
     """
 
     leaves: Codes

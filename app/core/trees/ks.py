@@ -22,10 +22,14 @@ EXACT_UP_TO = 10_000
 
 @dataclass(frozen=True)
 class KolmogorovSmirnov:
-    """``statistic``: D; ``p_value`` and how it was found; ``effective_size`` of the column.
+    """A two-sample test of Kolmogorov and Smirnov.
 
-    ``exact``: lattice paths, which is conservative where there are ties. ``asymptotic``: the
-    limiting distribution at √(n m / (n + m)) · D, n the effective size.
+    ``statistic``: D, in [0, 1].
+    ``p_value``: two-sided.
+    ``method``: how it was found; ``exact``: lattice paths, which is conservative where there are
+        ties; ``asymptotic``: the limiting distribution at √(n m / (n + m)) · D, n the effective
+        size; ``bootstrap``: by refitted resamples.
+    ``effective_size``: of the column, (Σw)² / Σw².
     """
 
     statistic: float

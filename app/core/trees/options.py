@@ -35,8 +35,12 @@ STRATEGIES: dict[Strategy, Steps] = {
 class TreeOptions:
     """How to adapt.
 
-    ``significance``: of both tests. ``correction``: of the first tests, over all attributes that
-    can be adapted. ``minimum_batch``: values that percentiles need. ``seed``: of the bootstrap.
+    ``strategy``: see ``STRATEGIES``.
+    ``significance``: of both tests.
+    ``correction``: of the first tests, over all attributes that can be adapted.
+    ``second_test``: how the test after the map gets its p-value.
+    ``minimum_batch``: values that percentiles need.
+    ``seed``: of the bootstrap.
     """
 
     strategy: Strategy = "versatile"

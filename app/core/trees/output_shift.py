@@ -42,9 +42,12 @@ APART = 0.02
 class OutputShift:
     """The priors that the adaptation assumed.
 
-    ``target_priors``: C. ``status``: ``given``; or, of the search, ``converged``, ``cycle`` (the
-    same states came again, the last is reported) or ``max-rounds``. ``start``: where the search
-    began that was taken; ``trace``: its rounds' priors; ``cycle``: the length of the cycle.
+    ``target_priors``: C.
+    ``status``: ``given``; or, of the search, ``converged``, ``cycle`` (the same states came again,
+        the last is reported) or ``max-rounds``.
+    ``start``: where the search began that was taken; None for given priors.
+    ``trace``: the priors of its rounds, C each.
+    ``cycle``: the length of the cycle, in rounds; 0 where there was none.
     """
 
     target_priors: Floats
@@ -61,7 +64,11 @@ class OutputShift:
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """One search: the adapted tree under the priors that it ended with."""
+    """One search for the target priors.
+
+    ``adapted``: the tree under the priors that it ended with.
+    ``shift``: these priors, and how it ended.
+    """
 
     adapted: AdaptedTree
     shift: OutputShift

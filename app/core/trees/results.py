@@ -12,12 +12,17 @@ Kind = Literal["none", "linear", "monotone"]
 class AttributeShift:
     """One attribute: whether it moved, and what explains it.
 
-    ``first``: the test of the batch as it is (None for a categorical attribute);
-    ``adjusted_p_value``: its p-value after the correction, which decides ``shifted``. ``kind``:
-    what was done to the thresholds. ``alpha``, ``beta``: the map from training to batch,
-    x' = α x + β, where one could be fitted; ``second``: the test of the batch after that map.
-    ``attained_share``: with percentiles, that of the threshold where ties kept it furthest from
-    the training share; None elsewhere.
+    ``attribute``: its name.
+    ``first``: the test of the batch as it is; None for a categorical attribute.
+    ``adjusted_p_value``: of that test after the correction; 1 for a categorical attribute.
+    ``shifted``: whether that is below the significance.
+    ``kind``: what was done to the thresholds.
+    ``alpha``: of the map from training to batch, x' = α x + β, above zero; None where none was
+        fitted.
+    ``beta``: of that map, in the units of the attribute; None where none was fitted.
+    ``second``: the test of the batch after that map; None where it was not made.
+    ``attained_share``: with percentiles, that of the threshold where ties kept it furthest from the
+        training share; None elsewhere.
     """
 
     attribute: str
@@ -47,9 +52,12 @@ class AttributeShift:
 class ThresholdChange:
     """One deciding node.
 
-    ``share``: R of the source threshold, and ``attained_share`` in the batch by the adapted one,
-    where percentiles found it; both None elsewhere. ``adapted`` is −∞ where no value of the
-    batch may go to the left.
+    ``node``: its position in the tree.
+    ``attribute``: whose threshold it has.
+    ``source``: the threshold of the source tree.
+    ``adapted``: the new one; −∞ where no value of the batch may go to the left.
+    ``share``: R of the source threshold, the training share below it; None without percentiles.
+    ``attained_share``: the share of the batch below the adapted one; None without percentiles.
     """
 
     node: int

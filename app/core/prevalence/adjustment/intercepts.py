@@ -9,7 +9,11 @@ from app.core.arrays import Floats
 
 @dataclass(frozen=True)
 class AdjustedIntercepts:
-    """The adjusted model: softmax(scale · weights·x + intercepts), scale applied to the weights."""
+    """The adjusted model: softmax(scale · weights·x + intercepts).
+
+    ``scale``: factor of the weights.
+    ``intercepts``: C.
+    """
 
     scale: float
     intercepts: Floats

@@ -19,10 +19,15 @@ BEYOND = 3.0
 
 @dataclass(frozen=True)
 class Quality:
-    """Of labelled posteriors. ``gap``: mean posterior − label frequency, C; ``z``: over its error.
+    """Quality of n × C labelled posteriors.
 
+    ``log_loss``: −mean ln g of the true class.
+    ``brier``: see ``measures.brier``.
+    ``calibration_error``: its part by ten bins of equal count.
+    ``gap``: mean posterior − label frequency, C; positive where the class is overestimated.
+    ``z``: the gap over its standard error, C; 0 where that is none.
     ``raw_false_alarm_rate``: how often the raw shift test at 5 % would alarm on 1,000 rows without
-    a shift, because of the gap. ``calibration_error``: by ten bins of equal count.
+        a shift, because of the gap.
     """
 
     log_loss: float
@@ -60,10 +65,15 @@ class Quality:
 
 @dataclass(frozen=True)
 class Report:
-    """Before and after. ``asked``: the method asked for, or auto; ``losses``: what auto compared.
+    """Posteriors before and after calibration.
 
-    ``folds``: into how many parts the ``rows`` were divided, so that none calibrates itself; None
-    where a class has a single row: ``after`` is then of the fitted rows themselves.
+    ``asked``: the method asked for, or auto.
+    ``rows``: how many were judged.
+    ``folds``: into how many parts these were divided, so that none calibrates itself; None where a
+        class has a single row: ``after`` is then of the fitted rows themselves.
+    ``before``: raw.
+    ``after``: calibrated.
+    ``losses``: the log-losses that auto compared, by method; None where it compared nothing.
     """
 
     asked: str

@@ -176,7 +176,13 @@ class ScalingProblem:
 
 @dataclass(frozen=True)
 class ScalingFit:
-    """The minimiser, in the units of the log-scores; C scales, C biases."""
+    """The minimiser, in the units of the log-scores.
+
+    ``scale``: C, equal where the family shares one.
+    ``bias``: C, zero where the family has none.
+    ``regularised``: whether a scale had to be drawn towards one.
+    ``iterations``: Newton steps.
+    """
 
     scale: Floats
     bias: Floats

@@ -26,7 +26,13 @@ MOST_WORK = 5e8
 
 @dataclass(frozen=True)
 class Posterior:
-    """``mean``: C; ``lower``, ``upper``: equal-tailed credible ends; ``draws``: 0 for a grid."""
+    """The posterior distribution of the shares.
+
+    ``mean``: C, the estimate.
+    ``lower``: C lower ends of equal-tailed credible intervals.
+    ``upper``: C upper ends.
+    ``draws``: how many were kept; 0 for a grid.
+    """
 
     mean: Floats
     lower: Floats

@@ -21,7 +21,10 @@ Status = Literal["converged", "cycle", "max-iterations"]
 class CdeResult:
     """Share of the second class after the last count, and how the iteration ended.
 
-    ``trace``: the prevalence counted in every iteration. A ``cycle`` returns its mean.
+    ``prevalence``: in (0, 1); the mean over a ``cycle``.
+    ``status``: ``converged`` (the same count twice running), ``cycle``, or ``max-iterations``.
+    ``iterations``: how often rows were counted.
+    ``trace``: the prevalence counted in every iteration.
     """
 
     prevalence: float

@@ -45,10 +45,12 @@ class ConfusionMatrix:
 class Inversion:
     """A solution of M p = v.
 
-    ``prevalence``: on the simplex. ``raw``: the least-squares solution before clipping, for
-    ``acc``. ``unidentified``: positions of the classes whose shares the outputs do not
-    determine. ``optimality_gap``: for ``acc-qp``, an upper bound on how far
-    ½‖M p − v‖² is above its minimum.
+    ``prevalence``: C shares on the simplex.
+    ``status``: ``converged``, ``inaccurate`` (the gap exceeds the tolerance), or ``failed``.
+    ``unidentified``: positions of the classes whose shares the outputs do not determine.
+    ``raw``: of ``acc``, C, the least-squares solution before clipping; None for others.
+    ``optimality_gap``: of ``acc-qp``, ≥ 0, an upper bound on how far ½‖M p − v‖² is above its
+        minimum; None for ``acc``.
     """
 
     prevalence: Floats

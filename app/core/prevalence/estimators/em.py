@@ -19,10 +19,15 @@ Status = Literal["converged", "max-iterations", "no-information"]
 class EmResult:
     """Where EM stopped.
 
-    ``gain``: mean log-likelihood over that of the source priors. ``optimality_gap``:
-    max_k m_k − 1 at ``prevalence``, an upper bound on what ``gain`` still lacks; a small
-    step proves nothing, a small gap does. ``trace``: the priors at the start and after each
-    iteration, (iterations + 1) × C, where it was asked for.
+    ``prevalence``: the C shares.
+    ``status``: ``converged`` (the gap is below the tolerance), ``max-iterations``, or
+        ``no-information`` (no informative row: the source priors).
+    ``iterations``: steps.
+    ``gain``: ≥ 0; mean log-likelihood over that of the source priors.
+    ``optimality_gap``: max_k m_k − 1 at ``prevalence``, an upper bound on what ``gain`` still
+        lacks; a small step proves nothing, a small gap does.
+    ``trace``: (iterations + 1) × C, the priors at the start and after each step; None unless asked
+        for.
     """
 
     prevalence: Floats

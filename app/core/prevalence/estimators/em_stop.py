@@ -17,7 +17,11 @@ from app.core.prevalence.estimators.confusion import decisions
 
 @dataclass(frozen=True)
 class Stop:
-    """Where on the path EM was stopped, and P_W at every step, the source priors first."""
+    """Where on the path EM was stopped.
+
+    ``step``: row of the path; 0 is the source priors.
+    ``precision``: P_W at every row of the path, in [0, 1]; ``step`` has the first of the largest.
+    """
 
     step: int
     precision: Floats

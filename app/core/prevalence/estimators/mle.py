@@ -39,15 +39,19 @@ STILL_GOOD = 1e-3
 class MleResult:
     """The maximum, as far as it was reached.
 
-    ``prevalence``: the C shares; exactly zero at a boundary. ``status``: ``converged`` (the gap
-    is below the tolerance), ``max-iterations``, ``stalled`` (rounding allows no better), or
-    ``no-information`` (no informative row: the source priors). ``gain``: ℓ, mean log-likelihood
-    over that of the source priors. ``optimality_gap``: upper bound on what ``gain`` lacks.
-    ``gradient_passes``, ``hessian_passes``: over the whole batch, line searches among the
-    former. ``hessian``: C × C, −∂²ℓ/∂p∂p at the maximum to a relative 2 · ``STILL_GOOD``, or None
-    where it would cost another pass. ``undetermined``: positions of the classes whose shares
-    could be exchanged without changing ℓ; then the answer is that with the least
-    Σ_k p_k ln(p_k / p0_k), in which twins keep the proportion of their source priors.
+    ``prevalence``: the C shares; exactly zero at a boundary.
+    ``status``: ``converged`` (the gap is below the tolerance), ``max-iterations``, ``stalled``
+        (rounding allows no better), or ``no-information`` (no informative row: the source priors).
+    ``iterations``: steps.
+    ``gradient_passes``: over the whole batch, line searches among them.
+    ``hessian_passes``: over the whole batch.
+    ``gain``: ℓ ≥ 0, mean log-likelihood over that of the source priors.
+    ``optimality_gap``: ≥ 0; max_k m_k − 1, an upper bound on what ``gain`` lacks.
+    ``hessian``: C × C, −∂²ℓ/∂p∂p at the maximum to a relative 2 · ``STILL_GOOD``; None where it
+        would cost another pass.
+    ``undetermined``: positions of the classes whose shares could be exchanged without changing ℓ;
+        the answer is then that with the least Σ_k p_k ln(p_k / p0_k), in which twins keep the
+        proportion of their source priors.
     """
 
     prevalence: Floats

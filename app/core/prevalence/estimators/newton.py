@@ -45,7 +45,12 @@ class Passes:
 
 @dataclass(frozen=True)
 class Iterate:
-    """Priors p, their multipliers m, and the KKT gap max_k m_k − 1."""
+    """A point of the climb.
+
+    ``p``: priors, C, on the simplex.
+    ``m``: their multipliers m_k = ∂ℓ/∂p_k, C.
+    ``gap``: max_k m_k − 1 ≥ 0; zero at the maximum (Karush, Kuhn and Tucker).
+    """
 
     p: Floats
     m: Floats

@@ -17,7 +17,13 @@ SLOW = 0.4
 
 @dataclass(frozen=True)
 class Maximum:
-    """θ, a bound on the optimality gap there, and the ``moments`` it came from."""
+    """The maximum of two classes.
+
+    ``theta``: share of the second class.
+    ``gap``: ≥ 0; an upper bound on the optimality gap there.
+    ``moments``: of the pass that it was computed from.
+    ``passes``: over the batch.
+    """
 
     theta: float
     gap: float

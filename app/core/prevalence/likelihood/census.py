@@ -24,9 +24,11 @@ ROUNDING = 1e-12
 class Census:
     """What one look at the row sums tells.
 
-    ``rows``: their number; ``size``: weight of the informative rows; ``unsupported``: weight
-    of the others; ``log_mass``: weighted sum of ln Σ_k g_ik, which makes ℓ(p0) zero; ``tidy``:
-    no row has to be left out or rescaled.
+    ``rows``: their number.
+    ``size``: weight of the informative rows.
+    ``unsupported``: weight of the others.
+    ``log_mass``: weighted sum of ln Σ_k g_ik, which makes ℓ(p0) zero.
+    ``tidy``: whether no row has to be left out or rescaled.
     """
 
     rows: int

@@ -9,7 +9,12 @@ from app.core.arrays import AnyFloats, Floats
 
 @dataclass(frozen=True)
 class RowMean:
-    """``size`` rows: their mean, C values, and Σ (x − mean)(x − mean)ᵀ, C × C."""
+    """The mean of some rows, and their spread.
+
+    ``size``: how many there are, or stand behind them.
+    ``mean``: C.
+    ``products``: Σ (x − mean)(x − mean)ᵀ, C × C.
+    """
 
     size: float
     mean: Floats

@@ -31,7 +31,12 @@ POLISH = 20
 
 @dataclass(frozen=True)
 class Moments:
-    """One pass at θ: ℓ(θ), and the means S_1 … S_6 of the powers of w."""
+    """One pass at θ, the share of the second of two classes.
+
+    ``theta``: θ.
+    ``gain``: ℓ(θ), mean log-likelihood over that of the source priors.
+    ``S``: the means S_1 … S_6 of the powers of w.
+    """
 
     theta: float
     gain: float

@@ -21,10 +21,16 @@ REPLICATES = 199
 
 @dataclass(frozen=True)
 class Fit:
-    """``p_value``: how often pure prior shift fits as badly; small: something else has changed.
+    """How well a mixture of the classes explains a batch.
 
-    ``reference``: what was compared. ``residual``: of features the distance of the means, of
-    posteriors the total variation between the binned ones.
+    ``statistic``: ≥ 0; of features N · ``residual``², of posteriors Σ misfit² / variance over the
+        bins.
+    ``p_value``: how often pure prior shift fits as badly; small: something else has changed.
+    ``reference``: what was compared.
+    ``residual``: ≥ 0; of features the distance of the means, of posteriors the total variation
+        between the binned ones.
+    ``seed``: of the null distribution.
+    ``replicates``: of the null distribution.
     """
 
     statistic: float

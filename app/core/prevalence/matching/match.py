@@ -17,10 +17,14 @@ GROUP = 1 << 22
 
 @dataclass(frozen=True)
 class Match:
-    """``prevalence``: C shares a, of sum one, or at most one if soft.
+    """The mixture of the classes that is nearest to a batch.
 
-    ``distance``: ‖Σ_k a_k Φ(P_k) − Φ(Q)‖.
+    ``prevalence``: C shares a, of sum one, or at most one if soft.
+    ``status``: ``converged``, ``inaccurate`` (the gap exceeds the tolerance), or ``failed``.
     ``unidentified``: positions of classes that the features do not tell apart.
+    ``optimality_gap``: ≥ 0; an upper bound on how far ½‖Σ_k a_k Φ(P_k) − Φ(Q)‖² is above its
+        minimum; None where the solver failed.
+    ``distance``: ‖Σ_k a_k Φ(P_k) − Φ(Q)‖.
     """
 
     prevalence: Floats

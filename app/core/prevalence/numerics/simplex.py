@@ -27,9 +27,12 @@ Status = Literal["converged", "inaccurate", "failed"]
 
 @dataclass(frozen=True)
 class Shares:
-    """The minimiser, C values; ``gap``: upper bound on how far the objective is above its minimum.
+    """The minimiser of ½‖M p − v‖² over the simplex.
 
+    ``values``: C.
+    ``status``: ``converged``, ``inaccurate`` (the gap exceeds the tolerance), or ``failed``.
     ``unidentified``: positions of the classes whose shares M does not determine.
+    ``gap``: ≥ 0; an upper bound on how far the objective is above its minimum; None if it failed.
     """
 
     values: Floats

@@ -16,14 +16,23 @@ Reference = Literal["chi-square", "scaled-chi-square", "bootstrap"]
 
 @dataclass(frozen=True)
 class ShiftTest:
-    """Result of the test.
+    """Whether the priors of a batch's population differ from the source's.
 
-    ``scale``: the divisor 1 + N/n, one without a validation set; ``p_value`` compares
-    statistic / scale, ``raw_p_value`` the statistic itself; ``effect_size``: total variation
-    between source priors and estimate; ``detected``: p_value < significance (≤ where p is by
-    resampling) and effect_size ≥ minimum_effect. ``raw_false_alarm_rate``: how often the raw test
-    on uncalibrated posteriors would alarm without a shift. ``seed``, ``replicates``: of a p-value
-    by resampling.
+    ``statistic``: 2N · gain ≥ 0.
+    ``scale``: the divisor 1 + N/n; one without a validation set.
+    ``degrees_of_freedom``: of the chi-square references.
+    ``p_value``: of statistic / scale under ``reference``.
+    ``raw_p_value``: of the statistic itself under chi-square.
+    ``reference``: what the statistic is compared with.
+    ``significance``: as asked for.
+    ``minimum_effect``: as asked for.
+    ``effect_size``: total variation between source priors and estimate, in [0, 1].
+    ``detected``: p_value < significance (≤ where p is by resampling) and effect_size ≥
+        minimum_effect.
+    ``raw_false_alarm_rate``: how often the raw test on uncalibrated posteriors would alarm without
+        a shift; None where nobody can tell.
+    ``seed``: of a p-value by resampling; None for others.
+    ``replicates``: of a p-value by resampling; None for others.
     """
 
     statistic: float

@@ -28,7 +28,11 @@ UNBOUNDED = 1e300
 
 @dataclass(frozen=True)
 class SourceError:
-    """Uncertainty of posteriors: ``covariance`` of (s, β), and the calibration they come from."""
+    """Uncertainty of calibrated posteriors.
+
+    ``covariance``: of (s, β), the scales and the biases; see ``nuisance_covariance``.
+    ``calibration``: where the posteriors come from.
+    """
 
     covariance: Floats
     calibration: Calibration
@@ -104,8 +108,8 @@ Uncertainty = SourceError | OutputError
 class Covariance:
     """C × C covariances of the estimated shares; zero rows for classes that are not free.
 
-    ``target``: from the batch alone, for the population. ``total``: with the source, for what
-    was asked (population or batch).
+    ``target``: from the batch alone, for the population.
+    ``total``: with the source, for what was asked (population or batch).
     """
 
     target: Floats

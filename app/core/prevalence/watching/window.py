@@ -32,12 +32,16 @@ STEPS = 40
 class WindowTest:
     """Result of the test of one window.
 
-    ``statistic``: the minimum over the set; ``point_statistic``: at the source priors themselves.
+    ``statistic``: the minimum over the set of the source, ≥ 0.
+    ``point_statistic``: at the source priors themselves, ≥ ``statistic``.
+    ``degrees_of_freedom``: of the chi-square reference.
     ``p_value``: the smallest ``window_level`` at which the window would be rejected.
-    ``detected``: p_value < level and effect_size ≥ minimum_effect; ``effect_size``: total
-    variation between source priors and estimate. ``nearest``: the source priors of the set that
-    explain the window best, C values. ``source_level``: of the set, spent once for all windows;
-    ``window_level``: of this window.
+    ``window_level``: false alarms that this window may spend.
+    ``source_level``: of the set, spent once for all windows.
+    ``minimum_effect``: as asked for.
+    ``effect_size``: total variation between source priors and estimate, in [0, 1].
+    ``detected``: p_value < level and effect_size ≥ minimum_effect.
+    ``nearest``: the source priors of the set that explain the window best, C.
     """
 
     statistic: float
