@@ -192,7 +192,7 @@ def add_columns(rows: Floats, by: Floats) -> None:
 
 
 def probabilities(values: Floats, pointer: str) -> ProbabilityRows:
-    """The same check for a single vector of probabilities."""
+    """The same check for a single vector of probabilities, ``InvalidInput`` for others."""
     try:
         rows = probability_rows(values[None, :], pointer)
     except InvalidInput as error:

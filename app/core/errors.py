@@ -91,7 +91,7 @@ class Faults:
         return [int(row) for row in few]
 
     def add(self, pointer: str, message: str, row: int | None = None) -> None:
-        """One more."""
+        """Count one more fault, and keep it if it is among the first."""
         self._count += 1
         if not self.full:
             self._first.append(Fault(pointer, message, row))

@@ -131,7 +131,7 @@ class Cluster:
         argument: A,
         observer: Observer,
     ) -> R:
-        """As every engine does."""
+        """As every engine does; ``EngineLost`` where the cluster does not answer in time."""
         client = self._client
         try:
             known = self._about(partitions)

@@ -56,7 +56,7 @@ def estimate_partitions(
     ``source_rows``: of the version, for the answers that need them. ``state``: what ``keep`` was
     given after the last finished round, of this or of another process. ``MethodUnavailable``
     for methods that go through the rows too often; ``TooManyGroups``, ``Cancelled``,
-    ``EngineLost`` of the engine.
+    ``EngineLost`` of the engine; ``DataChanged``; ``InvalidInput`` for no rows.
     """
     observer = observer or Observer()
     method, _ = choose(model, _batch(model, 0, 0), request.method)
@@ -135,7 +135,7 @@ class _Rounds:
         self.keep(self.state.to_json())
 
     def another(self, passes: dict[Group, Pass]) -> None:
-        """Once more, for what each group wants."""
+        """Once more, for what each group wants; ``DataChanged`` if the rows are others."""
         tidy = all(answers.tidy for answers in self.state.groups.values())
         tally = self._sum(Task(replace(self.source, tidy=tidy), passes, self.most_groups))
         if tally.rows != self.state.read.rows or tally.answers.keys() != passes.keys():

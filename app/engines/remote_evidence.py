@@ -93,7 +93,7 @@ class SummedLikelihood(Likelihood):
 
     @property
     def at_hand(self) -> bool:
-        """They are not."""
+        """False: a pass over these rows costs a round."""
         return False
 
     @property
@@ -103,7 +103,7 @@ class SummedLikelihood(Likelihood):
 
     @cached_property
     def census(self) -> Census:
-        """As counted."""
+        """The census that the survey took, with the mass of the first pass."""
         added = self.answers.ask(Counting())
         rows, size, unsupported = (float(value) for value in added["census"])
         tidy = not added["untidy"].any()
@@ -128,7 +128,7 @@ class SummedLikelihood(Likelihood):
         return Likelihood.of(rows, self.source, weights / weights.mean(), self.blocks.calibration)
 
     def total(self, of: Callable[[Likelihood], Floats]) -> Floats:
-        """A sum over the rows."""
+        """A sum over the rows; ``TypeError`` for functions that another process cannot find."""
         if not isinstance(of, partial):
             raise TypeError("rows elsewhere are summed by a partial of a module's function")
         return self.answers.ask(Total(of))["total"]
@@ -144,7 +144,7 @@ class SummedLikelihood(Likelihood):
         return hessian / self._n, sums["multipliers"] / self._n
 
     def gain(self, p: Floats) -> float:
-        """ℓ(p)."""
+        """ℓ(p), the mean log-likelihood over that of the source priors."""
         log_density = float(self._at(p, self.curved)["log_density"][0])
         return (log_density - self.census.log_mass) / self._n
 
@@ -172,7 +172,7 @@ class SummedEvidence(Evidence):
         return {name: np.asarray(v, np.float64) for name, v in self.answers.survey.added.items()}
 
     def likelihood_of_rows(self, batch: PosteriorBatch) -> Likelihood:
-        """By sums."""
+        """The likelihood whose passes are answered by sums."""
         assert self.worker_model is not None
         return SummedLikelihood.by(self.worker_model, self.answers)
 
@@ -209,6 +209,6 @@ class SummedEvidence(Evidence):
         return bins.thinned(self._survey["bins"])
 
     def adjusted(self, source: Floats, target: Floats) -> Floats:
-        """Not here: the rows are elsewhere."""
+        """``MethodUnavailable``: the rows are elsewhere."""
         reason = "they are as many as the rows of the data set; a job of their own writes them"
         raise MethodUnavailable("posteriors with an estimate", reason)

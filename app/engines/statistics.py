@@ -42,7 +42,7 @@ class WorkerModel:
     tidy: bool = False
 
     def likelihood(self, rows: AnyFloats | list[AnyFloats]) -> Likelihood:
-        """Of some rows."""
+        """The likelihood of n × C raw posteriors, calibrated as it reads them."""
         return Likelihood.of(rows, self.priors, calibration=self.calibration)
 
 
@@ -55,7 +55,7 @@ class RowChunk:
 
     @cached_property
     def likelihood(self) -> Likelihood:
-        """Of these rows."""
+        """The likelihood of these rows, calibrated once."""
         source = self.source
         likelihood = source.likelihood(self.rows)
         calibrated = source.calibration.method != "none" and source.priors.all()
@@ -109,7 +109,7 @@ class Counting:
     key = "census"
 
     def over(self, chunk: RowChunk) -> Sums:
-        """Of a chunk."""
+        """The counts of a chunk: rows, informative and unsupported weight."""
         census = chunk.likelihood.census
         counts = np.array([census.rows, census.size, census.unsupported])
         return _sums(census=counts, untidy=np.array([float(not census.tidy)]))
@@ -124,11 +124,11 @@ class Derivatives:
 
     @property
     def key(self) -> str:
-        """The point."""
+        """The kind of derivatives and the point, to the last bit."""
         return _key("curvature" if self.curved else "slope", self.p)
 
     def over(self, chunk: RowChunk) -> Sums:
-        """Of a chunk."""
+        """Multipliers and packed Hessian of a chunk, times its rows; its log-density."""
         likelihood, p, C = chunk.likelihood, self.p, len(self.p)
         n = likelihood.size
         if n == 0:
@@ -153,11 +153,11 @@ class Along:
 
     @property
     def key(self) -> str:
-        """The line."""
+        """The line and its steps, to the last bit."""
         return _key("along", self.p, self.target, np.array(self.steps))
 
     def over(self, chunk: RowChunk) -> Sums:
-        """Of a chunk."""
+        """The gains of a chunk at every step, times its rows."""
         n = chunk.likelihood.size
         if n == 0:
             return _sums(gains=np.zeros(len(self.steps)))
@@ -183,7 +183,7 @@ class Total:
         return _key(name, *arrays)
 
     def over(self, chunk: RowChunk) -> Sums:
-        """Of a chunk."""
+        """The value of the function on a chunk's likelihood."""
         return _sums(total=self.of(chunk.likelihood))
 
 
@@ -201,11 +201,11 @@ class SurveyPass:
 
     @property
     def key(self) -> str:
-        """There is one."""
+        """The same for every survey: a group has one."""
         return SURVEY
 
     def over(self, chunk: RowChunk) -> Sums:
-        """Of a chunk."""
+        """Counts, decisions, the answers to ``passes``, and what else was asked of a chunk."""
         source = chunk.source
         sums = _sums(rows=np.array([len(chunk.rows)]), decisions=decision_counts(chunk.rows)).added
         for question in self.passes:

@@ -24,7 +24,7 @@ class Sample:
     size: int = 0
 
     def add(self, rows: AnyFloats) -> None:
-        """Some rows more."""
+        """Take every ``step``-th of some further rows."""
         picked = self._of(rows)
         while self.size + len(picked) > self.most:
             self.rows = [np.concatenate(self.rows)[::2]] if self.rows else []
@@ -60,7 +60,7 @@ class BinCounter:
     numbers: int = 0
 
     def add(self, rows: AnyFloats) -> None:
-        """Some rows more."""
+        """Take some of some further rows, to be counted when they are many."""
         if self.bins is None:
             return
         some = rows[:: min(max(len(rows) // FEW, 1), EVERY)].copy()

@@ -62,7 +62,7 @@ class Sums:
 
     @classmethod
     def from_json(cls, content: Json) -> "Sums":
-        """What ``to_json`` made."""
+        """The sums that ``to_json`` wrote, to the last bit."""
         return cls(_unpacked(content["added"]), _unpacked(content["joined"]))
 
 
@@ -117,7 +117,7 @@ class Read:
     messages: tuple[str, ...] = ()
 
     def and_(self, other: "Read") -> "Read":
-        """Both together."""
+        """What both readings met, the messages of this one first."""
         return Read(
             self.rows + other.rows,
             self.bytes + other.bytes,

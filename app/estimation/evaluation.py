@@ -68,7 +68,7 @@ class PosteriorQuality:
 
     @classmethod
     def of(cls, posteriors: Floats, labels: Codes) -> "PosteriorQuality":
-        """Against N labels."""
+        """The quality of N × C posteriors against N labels."""
         decided = decisions(posteriors)
         counts = ConfusionMatrix.of_decisions(labels, decided, posteriors.shape[1]).counts
         return cls(
@@ -104,7 +104,7 @@ class Evaluation:
 
 
 def true_shares(labels: Codes, classes: int) -> Floats:
-    """Label frequencies, C."""
+    """The shares of the classes among N labels, C."""
     shares: Floats = np.bincount(labels, minlength=classes) / len(labels)
     return shares
 

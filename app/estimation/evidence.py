@@ -63,7 +63,7 @@ class Evidence:
         return tuple(self._warnings.values())
 
     def warn(self, code: str, message: str) -> None:
-        """Say something once."""
+        """Add a warning, unless one of this code is there already."""
         self._warnings.setdefault(code, Warning(code, message))
 
     @property
@@ -264,7 +264,10 @@ class Evidence:
 
     @property
     def matched_rows(self) -> Floats:
-        """What is matched: the features, or the raw posteriors."""
+        """What is matched: the features, or the raw posteriors.
+
+        ``MethodUnavailable`` for rows that were summed up.
+        """
         if isinstance(self.batch, FeatureBatch):
             return self.batch.features
         assert isinstance(self.batch, PosteriorBatch)
@@ -278,7 +281,10 @@ class Evidence:
         return Embedded.of(self.matched_rows, self.matching.embedding)
 
     def kernels(self, name: KernelName) -> Kernels:
-        """The rows against the labelled ones of the version, by an exact kernel."""
+        """The rows against the labelled ones of the version, by an exact kernel.
+
+        ``MethodUnavailable`` where these are not kept, or the batch is too large.
+        """
         if name not in self._kernels:
             exact = None if self.source_rows is None else self.source_rows.exact()
             if exact is None:
@@ -327,7 +333,10 @@ class Evidence:
         return Adjustment(calibration.scale, calibration.bias + offsets, calibration.floor)
 
     def adjusted(self, source: Floats, target: Floats) -> Floats:
-        """Adjusted posteriors of the rows; of the outputs for bare counts."""
+        """Adjusted posteriors of the rows; of the outputs for bare counts.
+
+        ``MethodUnavailable`` where a class of zero source prior has a share.
+        """
         self.require_likelihood("posteriors")
         if gains_from_nothing(source, target):
             reason = "a class whose source prior is zero cannot be given a share"

@@ -72,7 +72,7 @@ def choose(model: SourceModel, batch: Batch, name: str) -> tuple[Method, str]:
 
 
 def canonical(name: str) -> Method:
-    """A method by its name or an alias of the literature."""
+    """A method by its name or an alias of the literature; ``InvalidInput`` for any other."""
     for method in METHODS:
         if name == method:
             return method

@@ -44,7 +44,7 @@ class SummedBatch(PosteriorBatch):
 
     @property
     def size(self) -> int:
-        """Number of rows."""
+        """Number of rows, wherever they are."""
         return self.rows
 
 
@@ -62,7 +62,7 @@ class OutputBatch:
 
     @property
     def size(self) -> int:
-        """Number of rows."""
+        """Number of rows, the sum of the counts."""
         return int(self.counts.sum())
 
 
@@ -75,7 +75,7 @@ class FeatureBatch:
 
     @property
     def size(self) -> int:
-        """Number of rows."""
+        """Number of rows of features."""
         return len(self.features)
 
 

@@ -183,7 +183,10 @@ def adjust_intercepts(
     request: Request,
     rows: SourceRows | None = None,
 ) -> AdjustedModel:
-    """Intercepts of a softmax model, adjusted to ``target`` or to the estimate of a batch."""
+    """Intercepts of a softmax model, adjusted to ``target`` or to the estimate of a batch.
+
+    ``MethodUnavailable`` where a share is zero, or the calibration is no common scale.
+    """
     method, warnings = None, model.warnings
     source = model.output_priors
     if target is None:

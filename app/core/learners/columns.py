@@ -30,7 +30,7 @@ class FeatureColumns:
 
     @property
     def width(self) -> int:
-        """D."""
+        """D, the number of columns."""
         return len(self.names)
 
     @property

@@ -38,7 +38,7 @@ class Number:
 
 @dataclass(frozen=True)
 class OneOf:
-    """One of ``values``."""
+    """A parameter that must be one of ``values``; ``default`` is among them."""
 
     default: str | None
     values: tuple[str | None, ...]

@@ -78,6 +78,7 @@ def sample(
 
     Each chain starts at a draw from the prior. ``align`` gives every draw the labels that bring it
     nearest to the source (the priors tell components apart, so that this is seldom needed).
+    ``InvalidInput``: rows that do not fit the source, or more draws than fit into memory.
     """
     rows = source.design(x)
     values = response(y, len(rows))

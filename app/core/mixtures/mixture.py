@@ -29,7 +29,7 @@ class RegressionMixture:
 
     @property
     def components(self) -> int:
-        """K."""
+        """K, the number of components."""
         return len(self.proportions)
 
     @property

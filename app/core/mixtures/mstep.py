@@ -36,7 +36,7 @@ class MixtureParameters:
     proportions: Floats
 
     def some(self, chosen: Codes) -> "MixtureParameters":
-        """The chosen starts."""
+        """The numbers of the chosen starts alone."""
         return MixtureParameters(self.theta[chosen], self.sigmas[chosen], self.proportions[chosen])
 
 

@@ -38,7 +38,7 @@ class Replicates:
     seed: int
 
     def intervals(self, level: float) -> Intervals:
-        """Percentile intervals."""
+        """Percentile intervals at ``level``, one for each share."""
         tail = (1 - level) / 2
         lower, upper = np.quantile(self.shares, [tail, 1 - tail], axis=0)
         return Intervals(lower, upper, level)

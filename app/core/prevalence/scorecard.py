@@ -31,7 +31,7 @@ class Score:
 
     @property
     def standard_error(self) -> float | None:
-        """Of that mean."""
+        """The standard error of ``mean``, over the batches."""
         n = np.count_nonzero(np.isfinite(self.errors))
         return float(np.nanstd(self.errors, ddof=1) / np.sqrt(n)) if n > 1 else None
 

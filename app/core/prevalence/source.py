@@ -90,7 +90,7 @@ class SourceModel:
         None where these are taken as exact.
     ``soft``: mean calibrated posteriors by class, C × C (see ``soft_conditional``); None without a
         validation set.
-    ``report``: what calibration did; None without a validation set.
+    ``report``: what calibration did; None without a validation set, or where nobody asked.
     ``scorecard``: what the methods are worth; None where that was not tried.
     ``matching``: what features are matched with; None where there is nothing.
     ``bins``: what the posteriors of a batch are compared with; None without a validation set.

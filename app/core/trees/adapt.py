@@ -87,7 +87,7 @@ def _first_test(
 
 @dataclass(frozen=True)
 class _Attribute:
-    """One attribute's decision."""
+    """What one attribute is decided by: its training column, its batch and the options."""
 
     name: str
     column: TrainingColumn

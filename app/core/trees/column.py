@@ -63,7 +63,7 @@ class TrainingColumn:
 
     @cached_property
     def support(self) -> Floats:
-        """The distinct values."""
+        """The distinct training values, in increasing order."""
         return np.unique(self.doubles)
 
     @cached_property

@@ -62,7 +62,7 @@ def ks_test(
 
 
 def effective_size(weights: Floats) -> float:
-    """(Σw)² / Σw²."""
+    """Kish's effective number of rows, (Σw)² / Σw²."""
     return float(weights.sum() ** 2 / (weights @ weights))
 
 

@@ -73,7 +73,7 @@ class VersatileTree:
 
     @property
     def priors(self) -> Floats:
-        """Training priors, C."""
+        """Class shares of the training rows, C."""
         shares: Floats = self.counts[0] / self.counts[0].sum()
         return shares
 
@@ -92,7 +92,7 @@ class VersatileTree:
 
     @cached_property
     def posteriors(self) -> Floats:
-        """The same, calibrated."""
+        """Calibrated posteriors of the nodes, J × C, at the training priors."""
         raw = self.raw_posteriors
         return raw if self.calibration is None else self.calibration.apply(raw)
 

@@ -114,7 +114,10 @@ def leaf_prevalence(model: VersatileTree, leaves: Codes) -> Floats:
 
 
 def labelled_priors(labels: Codes, classes: int) -> tuple[Floats, tuple[Warning, ...]]:
-    """Class shares among some labelled rows of the batch, drawn without regard to their class."""
+    """Class shares among some labelled rows of the batch, drawn without regard to their class.
+
+    ``InvalidInput`` for no rows at all.
+    """
     if len(labels) == 0:
         raise InvalidInput.at("/deployment_labels", "holds no labels; send at least one")
     counts = np.bincount(labels, minlength=classes).astype(np.float64)

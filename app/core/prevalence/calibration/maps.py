@@ -60,7 +60,7 @@ class Calibration(Protocol):
 
     @property
     def method(self) -> Method:
-        """Its name."""
+        """The name that it was asked for by."""
 
     @property
     def bias(self) -> Floats:
@@ -183,7 +183,7 @@ class OneVersusRest:
 
     @property
     def left_out(self) -> Floats:
-        """Nothing."""
+        """Zero: ``powers`` lacks nothing of the map."""
         return self.bias
 
     def apply(self, posteriors: Floats) -> Floats:
@@ -224,7 +224,7 @@ class Isotonic:
 
     @property
     def left_out(self) -> Floats:
-        """Nothing."""
+        """Zero: ``powers`` lacks nothing of the map."""
         return self.bias
 
     def apply(self, posteriors: Floats) -> Floats:

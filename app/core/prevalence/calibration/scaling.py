@@ -105,7 +105,7 @@ class ScalingProblem:
 
     @property
     def classes(self) -> int:
-        """C."""
+        """C, the number of classes."""
         classes: int = self.scores.shape[1]
         return classes
 

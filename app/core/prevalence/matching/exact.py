@@ -42,7 +42,7 @@ class Kernels:
         return cls(reference, *products, mean_kernel(batch, kernel))
 
     def match(self, source: Floats, soft: bool) -> Match:
-        """The shares."""
+        """The mixture of the classes whose kernel mean is nearest to the batch's."""
         G = gram(self.reference.within, self.reference.labels)
         return match_kernel(G, self.rows.mean(axis=0), self.own, source, soft)
 

@@ -56,7 +56,7 @@ class FourierMap:
 
     @classmethod
     def of(cls, width: int, dimension: int, bandwidth: float, seed: int) -> "FourierMap":
-        """Draw D/2 frequencies for features of ``width``; ``dimension``: D, even."""
+        """Draw D/2 frequencies for ``width`` features; ``dimension``: D, ``ValueError`` if odd."""
         if dimension < 2 or dimension % 2:
             raise ValueError("the dimension must be even and positive")
         drawn = np.random.default_rng(seed).standard_normal((dimension // 2, width))
@@ -64,7 +64,7 @@ class FourierMap:
 
     @property
     def dimension(self) -> int:
-        """D."""
+        """D, two features for each frequency."""
         return 2 * len(self.frequencies)
 
     def apply(self, rows: Floats) -> Floats32:

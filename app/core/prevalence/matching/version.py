@@ -94,17 +94,17 @@ class Matching:
 
     @cached_property
     def delta_min(self) -> float:
-        """Of the random features' Gram matrix."""
+        """The separation of the classes by the random features; see ``geometry.delta_min``."""
         return delta_min(self.embedding.gram)
 
     @cached_property
     def lambda_min(self) -> float:
-        """Its smallest eigenvalue."""
+        """The smallest eigenvalue of the random features' Gram matrix."""
         return lambda_min(self.embedding.gram)
 
     @cached_property
     def condition(self) -> float:
-        """Its condition number."""
+        """The condition number of the random features' Gram matrix."""
         return condition(self.embedding.gram)
 
     @property

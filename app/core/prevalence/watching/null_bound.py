@@ -58,7 +58,7 @@ class IntervalBound:
         return ORDER
 
     def sums(self, u: Floats, weights: Floats) -> Floats:
-        """Σ w u^k."""
+        """Σ_i w_i u_i^k, k from 1 to ``ORDER``."""
         sums = np.empty(ORDER)
         power = weights
         for k in range(ORDER):
@@ -97,7 +97,7 @@ class EllipsoidBound:
 
     @property
     def length(self) -> int:
-        """Q + q²."""
+        """One for each entry of g and of W: q + q²."""
         q = self.sources.degrees_of_freedom
         return q + q * q
 
