@@ -21,7 +21,7 @@ Mask = NDArray[np.bool_]
 ROUNDING = 1e-13
 """Row sums this far from one are as near as adding up gets, and left alone."""
 ROUNDING_SINGLE = 2.0**-23
-"""The same for rows of float32."""
+"""Row sums of float32 this far from one are as near as adding up gets."""
 SILENT = 1e-6
 """Row sums this far from one are rescaled without a word."""
 TOLERATED = 1e-3

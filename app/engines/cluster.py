@@ -32,7 +32,7 @@ TASKS = 32
 """Tasks of a round per thread: few enough for the scheduler, which takes a millisecond for each,
 and enough for none to be waited for long."""
 MOST_TASKS = 4096
-"""Of a round; a cluster of more threads than that gets one task for each."""
+"""Most tasks of a round; a cluster of more threads than that gets one for each."""
 MEMORY_SHARE = 0.5
 """Share of the workers' memory that may hold rows."""
 

@@ -16,7 +16,7 @@ from app.core.errors import PriorshiftError
 from app.engines.partitions import Partition
 
 MOST_GROUPS = 1000
-"""That are estimated at a time: the answer names all of them."""
+"""Most groups that are estimated at a time: the answer names all of them."""
 
 
 def too_many(most: int) -> str:

@@ -35,11 +35,11 @@ MOST_WATCHED = 1_000
 """Rows on which em-stop counts precision here."""
 CANDIDATES: tuple[Method, ...] = ("mle", "acc-qp", "pacc-qp")
 """What ``auto`` may take: consistent, and with intervals."""
+# Standard errors are those over the halves: batches of one half share what it happens to hold.
 BEYOND = 3.0
+"""A method replaces the default when it is better by more standard errors than this."""
 WORTH = 0.05
-"""A method replaces the default when it is better by more standard errors than ``BEYOND``, and by
-more than this share of the default's error. The errors are those over the halves: batches of one
-half share what that half happens to hold."""
+"""It must also be better by more than this share of the default's error."""
 REQUEST = Request(em=EmOptions(max_iterations=200))
 
 

@@ -31,7 +31,7 @@ OPTIONS: dict[str, tuple[Method, ...]] = {
     "prior": ("bayes",),
     "seed": ("bayes",),
 }
-"""Whose options these are; of other methods they would say nothing."""
+"""The methods that have an option; to others it would say nothing."""
 RADIUS_RISK = 0.05
 MOST_WORK = 2e10
 """Most numbers, N · C · max_iterations, that a longer EM than usual may go through."""

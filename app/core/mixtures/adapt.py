@@ -37,7 +37,7 @@ STARTS = 10
 FACTOR = 5.0
 """Restarts scale all coefficients of the source by up to this, or by as little as one over it."""
 JITTER = 0.5
-"""Or each coefficient by its own factor, of this standard deviation in its logarithm."""
+"""Other restarts scale each coefficient by a factor of this standard deviation in its logarithm."""
 SCREENED = 6
 """Where the coefficients are free, this many times as many starts are tried for a few steps."""
 _log = logging.getLogger(__name__)

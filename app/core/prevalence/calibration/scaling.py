@@ -17,9 +17,9 @@ from app.core.prevalence.calibration.maps import Method, Scaling, floor_of, log_
 
 MAX_ITERATIONS = 100
 SLOPE_INFORMATION = 0.1
+"""Below this information on the relative size of the scaled scores, no scale is determined."""
 LEAST_INFORMATION = 1e-4
-"""Below this information on the relative size of the scaled scores, a scale is not determined; of
-scales by class, which share what there is, each may have less."""
+"""The same of scales by class: they share what there is, so that each may have less."""
 NO_INFORMATION = 1e-30
 SLOPE_PENALTY = 1.0
 """Weight of ½ Σ(s − 1)² against the summed log-loss, where it is needed."""

@@ -20,7 +20,7 @@ from app.core.prevalence.numerics.nonnegative_qp import nonnegative_qp
 HOPELESS = 100.0
 """A start with more than this gap is mixed with the source priors, a later point mended by EM."""
 EM_STEPS = 5
-"""At most this many at the start, while the gap is above one."""
+"""Steps of EM at the start, at most, while the gap is above one."""
 LENGTHS = (1.0, 0.97, 0.85, 0.6, 0.35, 0.15, 0.05, 1e-2, 1e-3, 1e-5)
 """Step lengths that a line search compares."""
 REUSED = 0.1

@@ -15,7 +15,7 @@ from app.core.prevalence.numerics.logs import log_sum
 SAFE_MASS = 1e-100
 """Rows with less mass than this on the known classes are rescaled before 1/d is taken."""
 FEW = 100
-"""Masses that mostly tell what the others are like."""
+"""So many masses mostly tell what the others are like."""
 ROUNDING = 1e-12
 """The root of the summed squares of what rounding makes of masses of one, at most."""
 

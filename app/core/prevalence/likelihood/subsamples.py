@@ -12,7 +12,7 @@ COPIED = 1 << 18
 """Numbers in the subsample of a batch that comes in chunks."""
 FEWEST = 2000
 FEWEST_ELSEWHERE = 500
-"""Of rows that are not at hand, in the one sample that there is."""
+"""Fewest rows of the one sample that there is of rows that are not at hand."""
 SUBSAMPLE_GAP = 0.02
 """A subsample of n rows is solved to this over √n: multipliers are no surer than about 1/√n."""
 

@@ -20,8 +20,9 @@ MOST_SPREAD = 1 << 21
 """Most numbers, C · K², of the covariances; a version of more classes has none."""
 FEWEST_TO_PART = 20
 MOST_ROWS = 8192
+"""Most rows that covariances are computed from: about evenly from the classes."""
 MOST_FEATURES = 4_000_000
-"""Most rows, and rows × D, from which covariances are found: about evenly from the classes."""
+"""Most numbers, rows × D, that they are computed from."""
 BLOCK_ROWS = 256
 
 

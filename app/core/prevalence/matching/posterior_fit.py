@@ -17,7 +17,7 @@ from app.core.prevalence.matching.many import least_squares_many
 
 ROWS_PER_BIN = 80
 MOST_BINS = 5
-"""Of each decision."""
+"""Most bins of each decision."""
 MOST_ROWS = 100_000
 """Rows of a batch that are looked at: more do not sharpen a test that rests on fewer labels."""
 MOST_DRAWN_FROM = 1_000_000_000

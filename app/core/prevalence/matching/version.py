@@ -19,8 +19,9 @@ from app.core.prevalence.matching.random_features import FourierMap, Standard
 
 FeatureMap = Literal["features", "posteriors"]
 MOST_ROWS = 5_000
+"""Most rows that are kept for the exact kernels."""
 MOST_NUMBERS = 2_000_000
-"""Most rows, and rows × features, that are kept for the exact kernels."""
+"""Most numbers, rows × features, that are kept for them."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from app.core.arrays import Floats
 FACTORS = 8
 """So many numbers are multiplied before a logarithm is taken, which costs as much as they do."""
 FEW = 1000
-"""Numbers that are not worth it."""
+"""Fewer numbers than this are not worth it."""
 SMALLEST_FACTOR = 1e-37
 """The product of ``FACTORS`` such numbers is still a normal number."""
 

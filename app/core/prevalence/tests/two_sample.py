@@ -18,7 +18,7 @@ REPLICATES = 499
 MOST_NUMBERS = 400_000
 """Most numbers, n · C, of a validation set that is resampled when that is asked for."""
 UNASKED = 20_000
-"""The same when it is not."""
+"""Most such numbers when nobody asks for it."""
 
 
 def null_statistics(

@@ -31,7 +31,7 @@ from app.core.prevalence.watching.null_bound import NullBound, null_bound
 from app.core.prevalence.watching.source_set import SourceSet
 
 FACTORS = (0.1, 0.25, 0.5, 0.75, 1.3, 1.6, 2.0, 3.0, 5.0, 10.0)
-"""Of the odds of one class, in the fixed alternatives."""
+"""Factors of the odds of one class, in the fixed alternatives."""
 RECENT = 0.9
 """What is left of a batch's part in the recent sums when the next one comes."""
 LEAST = 0.05

@@ -21,7 +21,7 @@ from app.core.lazy import cached_property
 from app.core.prevalence.watching.source_set import SourceSet
 
 ORDER = 5
-"""Odd."""
+"""The highest power that is summed: odd, or the series would be no bound."""
 FARTHEST = 1e6
 
 
