@@ -16,10 +16,10 @@ import numpy as np
 from scipy.optimize import minimize
 
 from app.core.arrays import Floats
-from app.core.mixtures.adapt import adapt, prepared
+from app.core.mixtures.adapt import adapt, prepare
 from app.core.mixtures.gibbs import sample
 from app.core.mixtures.links import LINKS
-from app.core.mixtures.mixture import RegressionMixture, log_density, log_joint, registered
+from app.core.mixtures.mixture import RegressionMixture, check_mixture, log_density, log_joint
 from app.core.mixtures.mstep import MStepProblem
 from benchmarks.report import heading, table
 
@@ -33,7 +33,7 @@ def population(seed: int) -> tuple[RegressionMixture, Floats, Floats]:
     """A source, and rows of a target whose numbers are all 1.4 times the source's."""
     random = np.random.default_rng(seed)
     betas = random.normal(scale=3, size=(COMPONENTS, COVARIATES + 1))
-    source = registered([0.3, 0.3, 0.4], betas, [1.0, 1.5, 2.0])
+    source = check_mixture([0.3, 0.3, 0.4], betas, [1.0, 1.5, 2.0])
     x = random.normal(size=(SIZE, COVARIATES))
     z = random.integers(COMPONENTS, size=SIZE)
     noise = source.sigmas[z] * random.normal(size=SIZE)
@@ -44,7 +44,7 @@ def plain(
     source: RegressionMixture, x: Floats, y: Floats, name: str, starts: int, seed: int
 ) -> float:
     """The best log-likelihood of BFGS from ``starts`` starts."""
-    _, problem = prepared(source, source.design(x), y, name)
+    _, problem = prepare(source, source.design(x), y, name)
     link = problem.structure.link
     groups = 1 if link.shared else source.components
     width = problem.features.shape[2]

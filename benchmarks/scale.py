@@ -35,7 +35,7 @@ from app.datasets.reading import BATCH_ROWS
 from app.engines import Engine, LocalEngine, Observer, Partition, Piece, estimate_partitions
 from app.engines.cluster import MEMORY_SHARE, MOST_TASKS, TASKS, Cluster
 from app.engines.partition_work import Task, work
-from app.engines.statistics import Derivatives, Pass, SurveyPass, packed, survey
+from app.engines.statistics import Derivatives, Pass, SurveyPass, pack_triangle, survey
 from app.engines.statistics import WorkerModel as Passed
 from app.engines.tallies import Group, Read, Sums, Tally
 from app.estimation import Estimate, IntervalOptions, PosteriorBatch, Request, estimate
@@ -336,7 +336,11 @@ class Nothing:
 def pretended(classes: int, partition: Partition) -> Tally:
     """The sums of a round, without the rows."""
     C = classes
-    added = {"multipliers": np.ones(C), "gain": np.ones(1), "hessian": packed(np.ones((C, C)))}
+    added = {
+        "multipliers": np.ones(C),
+        "gain": np.ones(1),
+        "hessian": pack_triangle(np.ones((C, C))),
+    }
     return Tally({(): Sums(added, {})}, 1, Read(rows=1))  # type: ignore[arg-type]
 
 

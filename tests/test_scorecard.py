@@ -32,7 +32,7 @@ def test_no_row_is_on_both_sides() -> None:
 
 def test_time_ends_it_after_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scorecard, "SECONDS", -1.0)
-    card = scorecard.scored(source(), derive(source())).scorecard
+    card = scorecard.add_scorecard(source(), derive(source())).scorecard
     assert card is not None
     assert card.stopped
     assert len(card.sizes) == 1

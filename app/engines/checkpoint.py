@@ -28,7 +28,7 @@ class Checkpoint:
     read: Read = field(default_factory=Read)
     groups: dict[Group, Answers] = field(default_factory=dict)
 
-    def surveyed(self, tally: Tally, survey: SurveyPass) -> None:
+    def add_survey(self, tally: Tally, survey: SurveyPass) -> None:
         """The first round is done."""
         self.rounds, self.read = 1, tally.read
         for group in sorted(tally.answers):
@@ -56,7 +56,7 @@ class Checkpoint:
         }
 
     @classmethod
-    def resumed(cls, content: Json | None, of: str) -> "Checkpoint":
+    def resume(cls, content: Json | None, of: str) -> "Checkpoint":
         """What was kept, if it is of the same rows and priors; else nothing has been found yet."""
         if content is None or content.get("format") != FORMAT or content.get("of") != of:
             return cls(of)

@@ -67,10 +67,10 @@ def _identity(argument: A) -> A:
 
 def _leaf(bundle: Sequence[Partition], function: Callable[[A, Partition], R], argument: A) -> R:
     keep_memory()
-    return _merged([function(argument, partition) for partition in bundle])
+    return _merge([function(argument, partition) for partition in bundle])
 
 
-def _merged(sums: Sequence[R]) -> R:
+def _merge(sums: Sequence[R]) -> R:
     total = sums[0]
     for more in sums[1:]:
         total = total.merge(more)
@@ -146,7 +146,7 @@ class Cluster:
             level = leaves
             while len(level) > 1:
                 groups = [level[i : i + FAN_IN] for i in range(0, len(level), FAN_IN)]
-                level = client.map(_merged, groups, pure=False)
+                level = client.map(_merge, groups, pure=False)
             sizes = [len(bundle) for bundle in known.bundles]
             total: R = _Waiting(client, leaves, sizes, level[0], observer, self._patience).result()
         except (OSError, TimeoutError, AttributeError) as error:

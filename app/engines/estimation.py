@@ -14,7 +14,7 @@ from app.engines.partitions import Partition
 from app.engines.remote_evidence import Answers, SummedEvidence, SumMissing
 from app.engines.statistics import Pass, WorkerModel, survey
 from app.engines.tallies import SAMPLED, Group, Json, Read, Tally
-from app.estimation import Estimate, Method, Request, SourceRows, SummedBatch, estimated
+from app.estimation import Estimate, Method, Request, SourceRows, SummedBatch, estimate_from
 from app.estimation.methods import choose
 
 AVERAGES: frozenset[Method] = frozenset({"pcc", "pacc-qp"})
@@ -61,7 +61,7 @@ def estimate_partitions(
     observer = observer or Observer()
     method, _ = choose(model, _batch(model, 0, 0), request.method)
     source = _source(model, method)
-    checkpoint = Checkpoint.resumed(state, digest(partitions, source))
+    checkpoint = Checkpoint.resume(state, digest(partitions, source))
     rounds = _Rounds(engine, partitions, source, most_groups, observer, checkpoint, keep)
     if checkpoint.rounds == 0:
         rounds.survey(method in LIKELIHOOD or request.shift is not None)
@@ -77,7 +77,7 @@ def estimate_partitions(
         for group, evidence in open_.items():
             observer.check()
             try:
-                done[group] = estimated(evidence, request)
+                done[group] = estimate_from(evidence, request)
             except SumMissing as interruption:
                 passes[group] = interruption.missing
         open_ = {group: evidence for group, evidence in open_.items() if group in passes}
@@ -131,7 +131,7 @@ class _Rounds:
         sampled = -(-SAMPLED // (len(self.source.priors) * len(self.partitions)))
         survey_pass = survey(self.source, likelihood)
         tally = self._sum(Task(self.source, survey_pass, self.most_groups, sampled))
-        self.state.surveyed(tally, survey_pass)
+        self.state.add_survey(tally, survey_pass)
         self.keep(self.state.to_json())
 
     def another(self, passes: dict[Group, Pass]) -> None:

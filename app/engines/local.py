@@ -56,9 +56,9 @@ class LocalEngine:
                 for partition in watched:
                     waiting.append(pool.submit(function, argument, partition))
                     if len(waiting) >= AHEAD * self.threads:
-                        total = _merged(total, waiting.popleft().result(), counter)
+                        total = _merge(total, waiting.popleft().result(), counter)
                 while waiting:
-                    total = _merged(total, waiting.popleft().result(), counter)
+                    total = _merge(total, waiting.popleft().result(), counter)
             except BaseException:
                 stop.now = True
                 pool.shutdown(wait=True, cancel_futures=True)
@@ -67,7 +67,7 @@ class LocalEngine:
         return total
 
 
-def _merged(total: R | None, more: R, counter: "_Counter") -> R:
+def _merge(total: R | None, more: R, counter: "_Counter") -> R:
     counter.another()
     return more if total is None else total.merge(more)
 

@@ -64,7 +64,7 @@ class _Work:
         for few in self.some[group]:
             few.add(rows)
 
-    def finished(self) -> dict[Group, Sums]:
+    def finish(self) -> dict[Group, Sums]:
         """All answers; those of the survey with the sample."""
         if not isinstance(self.task.passes, SurveyPass):
             return self.answers
@@ -80,12 +80,12 @@ def work(task: Task, partition: Partition) -> Tally:
     """The answers of a partition to all that is asked of it."""
     doing = _Work(task)
     read = Read()
-    for pieces in _gathered(partition.pieces()):
+    for pieces in _gather(partition.pieces()):
         for piece in pieces:
             read = read.and_(_of(piece))
         for group, some in _by_group(pieces):
             doing.add(group, some)
-    return Tally(doing.finished(), task.most_groups, read)
+    return Tally(doing.finish(), task.most_groups, read)
 
 
 def _of(piece: Piece) -> Read:
@@ -100,7 +100,7 @@ def _of(piece: Piece) -> Read:
     )
 
 
-def _gathered(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
+def _gather(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
     """Grouped pieces several at a time, others one by one."""
     bundle: list[Piece] = []
     numbers = 0

@@ -32,7 +32,7 @@ from app.engines.statistics import (
     Total,
     WorkerModel,
     at_source,
-    unpacked,
+    unpack_triangle,
 )
 from app.engines.tallies import SAMPLED, Sums
 from app.estimation.evidence import Evidence
@@ -140,7 +140,7 @@ class SummedLikelihood(Likelihood):
     def hessian(self, p: Floats) -> tuple[Floats, Floats]:
         """The negative Hessian of ℓ at ``p``, and its gradient."""
         sums = self._at(p, True)
-        hessian = unpacked(sums["hessian"], len(p))
+        hessian = unpack_triangle(sums["hessian"], len(p))
         return hessian / self._n, sums["multipliers"] / self._n
 
     def gain(self, p: Floats) -> float:

@@ -88,14 +88,14 @@ def _sums(**added: Floats) -> Sums:
     return Sums({name: np.asarray(values, np.float64) for name, values in added.items()}, {})
 
 
-def packed(hessian: Floats) -> Floats:
+def pack_triangle(hessian: Floats) -> Floats:
     """The upper triangle of a symmetric C × C matrix, C (C + 1) / 2 values."""
     upper: Floats = hessian[np.triu_indices(len(hessian))]
     return upper
 
 
-def unpacked(upper: Floats, classes: int) -> Floats:
-    """The matrix of ``packed``."""
+def unpack_triangle(upper: Floats, classes: int) -> Floats:
+    """The matrix of ``pack_triangle``."""
     hessian = np.zeros((classes, classes))
     rows, columns = np.triu_indices(classes)
     hessian[rows, columns] = hessian[columns, rows] = upper
@@ -132,7 +132,7 @@ class Derivatives:
         likelihood, p, C = chunk.likelihood, self.p, len(self.p)
         n = likelihood.size
         if n == 0:
-            hessian = {"hessian": packed(np.zeros((C, C)))} if self.curved else {}
+            hessian = {"hessian": pack_triangle(np.zeros((C, C)))} if self.curved else {}
             return _sums(multipliers=np.zeros(C), log_density=np.zeros(1), **hessian)
         log_density = np.array([n * likelihood.gain(p) + likelihood.census.log_mass])
         # A row of subnormal density: its mean is finite, the sum may be infinite.
@@ -140,7 +140,7 @@ class Derivatives:
             if not self.curved:
                 return _sums(multipliers=n * likelihood.multipliers(p), log_density=log_density)
             H, m = likelihood.hessian(p)
-            return _sums(multipliers=n * m, log_density=log_density, hessian=packed(n * H))
+            return _sums(multipliers=n * m, log_density=log_density, hessian=pack_triangle(n * H))
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,9 +211,9 @@ class SurveyPass:
         for question in self.passes:
             sums |= question.over(chunk).added
         if source.averages:
-            sums |= _centred(source.calibration.apply(chunk.raw), source.priors).added
+            sums |= _sum_centred(source.calibration.apply(chunk.raw), source.priors).added
         if source.embedding is not None:
-            sums |= _embedded(chunk.raw, source.embedding).added
+            sums |= _sum_embedded(chunk.raw, source.embedding).added
         return Sums(sums, {})
 
 
@@ -231,13 +231,13 @@ def at_source(source: WorkerModel) -> Total | Derivatives:
     return Derivatives(source.priors, len(source.priors) <= CURVED)
 
 
-def _centred(rows: Floats, about: Floats) -> Sums:
+def _sum_centred(rows: Floats, about: Floats) -> Sums:
     """Sums and products of rows about a point."""
     centred = rows - about
     return _sums(first=centred.sum(axis=0), second=np.dot(centred.T, centred))
 
 
-def _embedded(rows: Floats, embedding: Embedding) -> Sums:
+def _sum_embedded(rows: Floats, embedding: Embedding) -> Sums:
     """Sums of features, and of their products along the axes."""
     embedded, n = Embedded.of(rows, embedding), len(rows)
     if embedded.spread is None or embedding.axes is None:

@@ -54,19 +54,19 @@ class Sums:
 
     def thinned(self) -> "Sums":
         """With every other of the joined rows, each for two."""
-        return Sums(self.added, thinned(self.joined))
+        return Sums(self.added, thin(self.joined))
 
     def to_json(self) -> Json:
         """Exactly these numbers, infinities too."""
-        return {"added": _packed(self.added), "joined": _packed(self.joined)}
+        return {"added": _pack_all(self.added), "joined": _pack_all(self.joined)}
 
     @classmethod
     def from_json(cls, content: Json) -> "Sums":
         """The sums that ``to_json`` wrote, to the last bit."""
-        return cls(_unpacked(content["added"]), _unpacked(content["joined"]))
+        return cls(_unpack_all(content["added"]), _unpack_all(content["joined"]))
 
 
-def thinned(joined: dict[str, Numbers]) -> dict[str, Numbers]:
+def thin(joined: dict[str, Numbers]) -> dict[str, Numbers]:
     """Every other row, and the weights to make up for the rest."""
     halved = {name: values[::2] for name, values in joined.items()}
     if "weights" in halved:
@@ -74,11 +74,11 @@ def thinned(joined: dict[str, Numbers]) -> dict[str, Numbers]:
     return halved
 
 
-def _packed(arrays: dict[str, Numbers]) -> Json:
+def _pack_all(arrays: dict[str, Numbers]) -> Json:
     return {name: pack(values) for name, values in arrays.items()}
 
 
-def _unpacked(content: Json) -> dict[str, Numbers]:
+def _unpack_all(content: Json) -> dict[str, Numbers]:
     return {name: unpack(values) for name, values in content.items()}
 
 

@@ -29,14 +29,14 @@ from app.estimation.results import (
     ShiftAnswer,
     UnknownShare,
 )
-from app.estimation.scorecard import scored
+from app.estimation.scorecard import add_scorecard
 from app.estimation.use_cases import (
     adjust_batch,
     adjust_intercepts,
     check_region,
     compare_priors,
     estimate,
-    estimated,
+    estimate_from,
 )
 from app.estimation.validation_rows import SourceRows
 
@@ -66,12 +66,12 @@ __all__ = [
     "SourceRows",
     "SummedBatch",
     "UnknownShare",
+    "add_scorecard",
     "adjust_batch",
     "adjust_intercepts",
     "availability",
     "check_region",
     "compare_priors",
     "estimate",
-    "estimated",
-    "scored",
+    "estimate_from",
 ]

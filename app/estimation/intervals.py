@@ -42,7 +42,7 @@ def interval(
     ``MethodUnavailable`` for a kind that a method has not; None, with a warning, where there is
     none or it would cost too much.
     """
-    answer = _chosen(evidence, method, solution, options)
+    answer = _by_kind(evidence, method, solution, options)
     if answer is None:
         return None
     p, unknown = solution.prevalence, answer.unknown
@@ -60,7 +60,7 @@ def interval(
     return replace(answer, lower=lower, upper=upper, unknown=unknown)
 
 
-def _chosen(
+def _by_kind(
     evidence: Evidence, method: Method, solution: Solution, options: IntervalOptions
 ) -> IntervalAnswer | None:
     """The kind asked for, or what suits the method.
@@ -72,11 +72,11 @@ def _chosen(
     if method in MATCHING or solution.unknown is not None:
         if kind not in ("auto", "bootstrap"):
             raise MethodUnavailable(f"a {kind} interval", "matching has the bootstrap")
-        return _bootstrapped(evidence, method, options, soft=solution.unknown is not None)
+        return _bootstrap(evidence, method, options, soft=solution.unknown is not None)
     if method in ("em", "mle"):
         if kind == "bootstrap" or (kind == "auto" and _few_errors_counted(evidence, options)):
-            return _bootstrapped(evidence, method, options)
-        return _likely(evidence, options)
+            return _bootstrap(evidence, method, options)
+        return _from_likelihood(evidence, options)
     if solution.credible is not None:
         return _credible(solution.credible, options)
     if method in ("cde", "em-stop"):
@@ -92,13 +92,15 @@ def _chosen(
         return _mean(evidence, solution, options)
     large = evidence.model.confusion is not None and evidence.confusion.counts.size > MOST_RESAMPLED
     if method in ("acc", "acc-qp") and (kind == "wald" or (kind == "auto" and large)):
-        return _expanded(evidence, solution, options)
+        return _by_expansion(evidence, solution, options)
     if kind == "wald":
         raise MethodUnavailable("Wald's interval", f"{method} has the bootstrap")
-    return _bootstrapped(evidence, method, options)
+    return _bootstrap(evidence, method, options)
 
 
-def _expanded(evidence: Evidence, solution: Solution, options: IntervalOptions) -> IntervalAnswer:
+def _by_expansion(
+    evidence: Evidence, solution: Solution, options: IntervalOptions
+) -> IntervalAnswer:
     """Wald's interval of an adjusted count, by linear expansion."""
     spread = inversion_covariance(evidence.confusion, evidence.output_counts, solution.prevalence)
     reach = -ndtri((1 - options.level) / 2) * np.sqrt(spread.diagonal())
@@ -121,7 +123,7 @@ def _credible(posterior: Posterior, options: IntervalOptions) -> IntervalAnswer:
     return IntervalAnswer(posterior.lower, posterior.upper, options.level, "credible", options.of)
 
 
-def _likely(evidence: Evidence, options: IntervalOptions) -> IntervalAnswer:
+def _from_likelihood(evidence: Evidence, options: IntervalOptions) -> IntervalAnswer:
     kind = options.method
     assert kind != "bootstrap"
     intervals = likelihood_intervals(
@@ -165,7 +167,7 @@ def _mean(evidence: Evidence, solution: Solution, options: IntervalOptions) -> I
     return IntervalAnswer(lower, upper, options.level, "wald", options.of)
 
 
-def _bootstrapped(
+def _bootstrap(
     evidence: Evidence, method: Method, options: IntervalOptions, soft: bool = False
 ) -> IntervalAnswer | None:
     if options.of == "batch":
@@ -221,15 +223,15 @@ def _replicates(
 ) -> Replicates | None:
     batch = evidence.batch
     if method in MATCHING:
-        return _matched(evidence, method, seed, soft)
+        return _resample_match(evidence, method, seed, soft)
     if method == "cc":
-        return bootstrap.counted(evidence.class_counts, seed)
+        return bootstrap.resample_counts(evidence.class_counts, seed)
     if method == "pcc" and isinstance(batch, SummedBatch):
-        return bootstrap.averaged_limit(evidence.row_mean, seed)
+        return bootstrap.draw_mean(evidence.row_mean, seed)
     if method == "pcc":
-        return bootstrap.averaged(evidence.rows, seed)
+        return bootstrap.resample_mean(evidence.rows, seed)
     if method in ("em", "mle") and isinstance(batch, PosteriorBatch):
-        return _maximised(evidence, seed)
+        return _resample_maximum(evidence, seed)
     if method == "mle" and evidence.labelled:
         raise MethodUnavailable("a bootstrap of labelled rows", "mle has likelihood intervals")
     if method == "pacc-qp":
@@ -242,20 +244,22 @@ def _replicates(
     elif method == "acc-qp":
         many = partial(acc_qp_many, soft=soft)
     priors = evidence.model.output_priors
-    return bootstrap.inverted(many, evidence.confusion, evidence.output_counts, priors, seed)
+    return bootstrap.resample_inversion(
+        many, evidence.confusion, evidence.output_counts, priors, seed
+    )
 
 
-def _maximised(evidence: Evidence, seed: int) -> Replicates | None:
+def _resample_maximum(evidence: Evidence, seed: int) -> Replicates | None:
     likelihood, top, source = evidence.likelihood, evidence.maximum, evidence.uncertainty
     known = source if isinstance(source, SourceError) else None
     if not likelihood.at_hand and likelihood.size:
-        return bootstrap.linearised(likelihood, top, seed, known)
+        return bootstrap.draw_expansion(likelihood, top, seed, known)
     if bootstrap.too_large(likelihood) or not likelihood.at_hand:
         return None
-    return bootstrap.maximised(likelihood, top, seed, known)
+    return bootstrap.resample_maximum(likelihood, top, seed, known)
 
 
-def _matched(evidence: Evidence, method: Method, seed: int, soft: bool) -> Replicates | None:
+def _resample_match(evidence: Evidence, method: Method, seed: int, soft: bool) -> Replicates | None:
     source = evidence.model.output_priors
     if method != "rffm" and len(source) > MOST_MATCHED:
         return None

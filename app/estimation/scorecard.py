@@ -43,7 +43,7 @@ WORTH = 0.05
 REQUEST = Request(em=EmOptions(max_iterations=200))
 
 
-def scored(source: Source, model: SourceModel, seed: int = 0) -> SourceModel:
+def add_scorecard(source: Source, model: SourceModel, seed: int = 0) -> SourceModel:
     """``model`` with its scorecard; with a warning where there are too few rows for one."""
     validation = source.validation
     if validation is None or len(model.classes) < 2:
@@ -115,7 +115,7 @@ def _scorecard(
             stopped = True
             break
         drawn.append((trial.size, trial.priors))
-        for method, (error, change) in _tried(trial, tried).items():
+        for method, (error, change) in _try_methods(trial, tried).items():
             errors[method].append(error)
             changes[method].append(change)
     scores = tuple(
@@ -189,7 +189,7 @@ def _trials(
                     yield _Trial(half, np.concatenate(picked), labels, size, name)
 
 
-def _tried(trial: _Trial, methods: list[Method]) -> dict[Method, tuple[float, float]]:
+def _try_methods(trial: _Trial, methods: list[Method]) -> dict[Method, tuple[float, float]]:
     """Error of the shares, and change of the Brier score, by method; NaN for no posteriors."""
     model = trial.half.model
     evidence = Evidence(model, PosteriorBatch(trial.posteriors), trial.half)

@@ -124,17 +124,17 @@ def _warn_uncorrected(evidence: Evidence) -> None:
     evidence.warn("uncorrected", message)
 
 
-def _inverted(
+def _invert(
     solver: Callable[[Floats, Floats, Floats], Inversion], evidence: Evidence, request: Request
 ) -> Solution:
     counts = evidence.output_counts
     shares = counts / counts.sum()
     result = solver(evidence.confusion.conditional, shares, evidence.model.output_priors)
-    return _checked(evidence, result)
+    return _solution_of_inversion(evidence, result)
 
 
-def _constrained(evidence: Evidence, request: Request) -> Solution:
-    solution = _inverted(partial(acc_qp, soft=request.soft), evidence, request)
+def _acc_qp(evidence: Evidence, request: Request) -> Solution:
+    solution = _invert(partial(acc_qp, soft=request.soft), evidence, request)
     if not request.soft:
         return solution
     evidence.warn(
@@ -148,7 +148,7 @@ def _constrained(evidence: Evidence, request: Request) -> Solution:
 def _random_features(evidence: Evidence, request: Request) -> Solution:
     embedding, source = evidence.matching.embedding, evidence.model.output_priors
     match = match_means(embedding.means, evidence.embedded.mean, source, request.soft)
-    return _matched(evidence, match, embedding.gram, 1.0, request.soft)
+    return _solution_of_match(evidence, match, embedding.gram, 1.0, request.soft)
 
 
 def _kernel(name: KernelName, evidence: Evidence, request: Request) -> Solution:
@@ -156,10 +156,10 @@ def _kernel(name: KernelName, evidence: Evidence, request: Request) -> Solution:
     match = kernels.match(evidence.model.output_priors, request.soft)
     G = gram(kernels.reference.within, kernels.reference.labels)
     bound = 1.0 if name == "gaussian" else None
-    return _matched(evidence, match, G, bound, request.soft)
+    return _solution_of_match(evidence, match, G, bound, request.soft)
 
 
-def _matched(
+def _solution_of_match(
     evidence: Evidence, match: Match, G: Floats, bound: float | None, soft: bool
 ) -> Solution:
     """``bound``: the largest norm of a row's features; None where they have none."""
@@ -185,10 +185,12 @@ def _matched(
 def _soft(evidence: Evidence, request: Request) -> Solution:
     assert evidence.model.soft is not None
     shares = evidence.unlabelled_mean.mean
-    return _checked(evidence, acc_qp(evidence.model.soft, shares, evidence.model.output_priors))
+    return _solution_of_inversion(
+        evidence, acc_qp(evidence.model.soft, shares, evidence.model.output_priors)
+    )
 
 
-def _checked(evidence: Evidence, result: Inversion) -> Solution:
+def _solution_of_inversion(evidence: Evidence, result: Inversion) -> Solution:
     _warn_unidentified(evidence, result.unidentified)
     if result.status != "converged":
         message = f"the solver reports {result.status}; do not rely on this estimate"
@@ -208,7 +210,7 @@ def _checked(evidence: Evidence, result: Inversion) -> Solution:
     return Solution(result.prevalence, diagnostics, unidentified=result.unidentified)
 
 
-def _iterated(evidence: Evidence, request: Request) -> Solution:
+def _em(evidence: Evidence, request: Request) -> Solution:
     options = request.em
     numbers = evidence.likelihood.rows * len(evidence.source) * options.max_iterations
     if numbers > MOST_WORK and options.max_iterations > 1000:
@@ -224,7 +226,7 @@ def _iterated(evidence: Evidence, request: Request) -> Solution:
     return Solution(result.prevalence, diagnostics, result.trace)
 
 
-def _stopped(evidence: Evidence, request: Request) -> Solution:
+def _em_stop(evidence: Evidence, request: Request) -> Solution:
     validation = None if evidence.source_rows is None else evidence.source_rows.validation()
     if validation is None:
         raise MethodUnavailable("em-stop", "the validation rows are not at hand")
@@ -287,7 +289,7 @@ def _bayes(evidence: Evidence, request: Request) -> Solution:
     return Solution(posterior.mean, Diagnostics("converged"), credible=posterior)
 
 
-def _maximised(evidence: Evidence, request: Request) -> Solution:
+def _mle(evidence: Evidence, request: Request) -> Solution:
     result = evidence.maximum
     _warn_unidentified(evidence, result.undetermined)
     unique = result.status != "converged" or not result.undetermined
@@ -309,14 +311,14 @@ def _warn_unidentified(evidence: Evidence, positions: tuple[int, ...]) -> None:
 _SOLVERS: dict[Method, Callable[[Evidence, Request], Solution]] = {
     "cc": _cc,
     "pcc": _pcc,
-    "acc": partial(_inverted, acc),
-    "acc-qp": _constrained,
+    "acc": partial(_invert, acc),
+    "acc-qp": _acc_qp,
     "pacc-qp": _soft,
     "bayes": _bayes,
     "cde": _cde,
-    "em": _iterated,
-    "em-stop": _stopped,
-    "mle": _maximised,
+    "em": _em,
+    "em-stop": _em_stop,
+    "mle": _mle,
     "kmm-gaussian": partial(_kernel, "gaussian"),
     "kmm-energy": partial(_kernel, "energy"),
     "rffm": _random_features,

@@ -15,7 +15,12 @@ from app.core.prevalence.likelihood.likelihood import Likelihood
 from app.core.prevalence.matching.feature_fit import Fit
 from app.core.prevalence.source import SourceModel
 from app.core.prevalence.tests import two_sample
-from app.core.prevalence.tests.shift import Reference, ShiftTest, likelihood_ratio_test, replaced
+from app.core.prevalence.tests.shift import (
+    Reference,
+    ShiftTest,
+    likelihood_ratio_test,
+    with_p_value,
+)
 from app.core.prevalence.uncertainty.covariance import covariance, widening
 from app.estimation.evidence import Evidence
 from app.estimation.histogram import Histogram, histogram
@@ -43,10 +48,10 @@ def estimate(
     model: SourceModel, batch: Batch, request: Request, rows: SourceRows | None = None
 ) -> Estimate:
     """Estimate the class shares of the population that ``batch`` comes from."""
-    return estimated(Evidence(model, batch, rows), request)
+    return estimate_from(Evidence(model, batch, rows), request)
 
 
-def estimated(evidence: Evidence, request: Request) -> Estimate:
+def estimate_from(evidence: Evidence, request: Request) -> Estimate:
     """The same from evidence that is at hand, or answers from elsewhere."""
     model, batch, rows = evidence.model, evidence.batch, evidence.source_rows
     method, reason = choose(model, batch, request.method)
@@ -296,7 +301,7 @@ def _shift(
         _raw_rate(evidence, options.significance),
     )
     if reference == "bootstrap":
-        return _resampled(evidence, test, options.seed, rows)
+        return _resample_test(evidence, test, options.seed, rows)
     return test
 
 
@@ -349,7 +354,7 @@ def _at_the_boundary(evidence: Evidence) -> bool:
     return bool((source[known] < 2 * spread.standard_errors[known]).any())
 
 
-def _resampled(
+def _resample_test(
     evidence: Evidence, test: ShiftTest, seed: int, rows: SourceRows | None
 ) -> ShiftTest:
     drawn = None if rows is None else rows.null_statistics(evidence.likelihood.size, seed)
@@ -364,7 +369,7 @@ def _resampled(
             "chi-square decides",
         )
         return test
-    return replaced(test, p, seed, len(drawn))
+    return with_p_value(test, p, seed, len(drawn))
 
 
 def _raw_rate(evidence: Evidence, significance: float) -> float | None:

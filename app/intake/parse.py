@@ -27,7 +27,7 @@ from app.estimation import (
     FeatureBatch,
     OutputBatch,
     PosteriorBatch,
-    scored,
+    add_scorecard,
 )
 from app.formats import json
 from app.formats.frame import Frame
@@ -86,7 +86,7 @@ def placed(at: str) -> Iterator[None]:
 def derived(checked: Source, at: str) -> SourceModel:
     """What follows from a source, with its scorecard; faults are placed under ``at``."""
     with placed(at):
-        return scored(checked, derive(checked))
+        return add_scorecard(checked, derive(checked))
 
 
 def source(given: SourceIn, names: tuple[str, ...], at: str) -> Source:

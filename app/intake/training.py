@@ -7,7 +7,7 @@ import numpy as np
 from app.core.arrays import Codes, Floats
 from app.core.errors import Faults, InvalidInput
 from app.core.learners.columns import FeatureColumns
-from app.core.learners.recipe import Recipe, completed
+from app.core.learners.recipe import Recipe, complete_parameters
 from app.core.learners.trained import Training
 from app.formats import json
 from app.formats.table import Levels, feature_names, table
@@ -41,7 +41,7 @@ def training(source: SourceIn, names: tuple[str, ...], at: str) -> Training | No
         raise InvalidInput.at(at, "needs a model of at least two classes")
     recipe = Recipe(
         given.learner,
-        completed(given.learner, given.parameters, f"{at}/parameters"),
+        complete_parameters(given.learner, given.parameters, f"{at}/parameters"),
         given.folds,
         given.missing,
         given.seed,

@@ -19,7 +19,7 @@ from app.core.mixtures.gibbs import (
     predict_posterior,
     sample,
 )
-from app.core.mixtures.mixture import RegressionMixture, registered
+from app.core.mixtures.mixture import RegressionMixture, check_mixture
 from app.core.mixtures.predict import LEVELS, predict
 from app.core.mixtures.priors import KAPPA, SHAPE, SPREAD, priors
 from app.core.warnings import Warning
@@ -283,7 +283,7 @@ def _source(
                 raise InvalidInput.at(f"/{name}", "fits parameters, which are given; send one")
         sent = given.parameters
         with parse.placed("/parameters"):
-            mixture = registered(
+            mixture = check_mixture(
                 _list(sent.proportions, "/proportions", MOST_COVARIATES),
                 _rows(sent.coefficients, "/coefficients", MOST_COVARIATES),
                 _list(sent.sigmas, "/sigmas", MOST_COVARIATES),

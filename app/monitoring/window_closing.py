@@ -7,7 +7,7 @@ from uuid import uuid4
 from app.clock import micros, moment, now
 from app.core.errors import InvalidInput, MethodUnavailable
 from app.core.prevalence.tests.shift import Reference
-from app.estimation import Evidence, IntervalOptions, ShiftOptions, estimated
+from app.estimation import Evidence, IntervalOptions, ShiftOptions, estimate_from
 from app.estimation import Request as Asked
 from app.logs import log
 from app.metrics import Metrics
@@ -129,7 +129,7 @@ class Closer:
             shift = replace(shift, significance=level)
         asked = Asked(spec.method, shift=shift, interval=IntervalOptions(spec.interval_level))
         with self._metrics.estimating(record.model, record.number) as method:
-            result = estimated(evidence, asked)
+            result = estimate_from(evidence, asked)
             method.append(result.method)
         if spec.alert is None or level is None or not evidence.has_likelihood:
             return Answered(record, result, None)

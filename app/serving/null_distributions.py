@@ -49,14 +49,14 @@ class NullDistributions:
         n = record.source.validation_size
         if n is None or n * len(record.source.classes) > two_sample.MOST_NUMBERS:
             return None
-        near = two_sample.rounded(size)
+        near = two_sample.round_size(size)
         key = (record.id, near, seed)
         with self._turn(key):
             drawn = self._find(key)
             if drawn is None:
                 drawn = self._draw(record, near, seed)
                 self._keep(key, drawn)
-        return two_sample.rescaled(drawn, near, size, n)
+        return two_sample.rescale(drawn, near, size, n)
 
     def _find(self, key: Key) -> Floats | None:
         with self._lock:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.arrays import Floats
-from app.core.learners.folds import fold_count, stratified
+from app.core.learners.folds import fold_count, stratified_folds
 from app.core.learners.trained import Training, size
 from app.core.prevalence.estimators.cde import iterate
 from app.core.trees.serialization import to_arrays
@@ -35,7 +35,7 @@ def learn(training: Training) -> Learnt:
         advice = "ask for fewer or smaller trees (n_estimators, max_depth, min_samples_leaf)"
         raise TooLarge(f"gives a model of {size(arrays) >> 20} MB, too large to keep; {advice}")
     folds = fold_count(labels, recipe.folds)
-    fold = stratified(labels, folds, recipe.seed)
+    fold = stratified_folds(labels, folds, recipe.seed)
     posteriors = np.empty((len(labels), training.classes))
     short = 0 if converged else 1
     for k in range(folds):

@@ -11,7 +11,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from app.core import deadline
 from app.core.arrays import Codes, Floats
-from app.core.learners.folds import fold_count, stratified
+from app.core.learners.folds import fold_count, stratified_folds
 from app.core.prevalence.calibration import fit as fit_calibration
 from app.core.trees.model import VersatileTree
 from app.core.trees.tree import Tree
@@ -75,7 +75,7 @@ def calibrated(model: VersatileTree, training: TreeTraining) -> VersatileTree:
     folds = fold_count(labels, FOLDS)
     if folds < 2:
         return model
-    fold = stratified(labels, folds, training.seed)
+    fold = stratified_folds(labels, folds, training.seed)
     scores = np.empty((len(labels), len(training.classes)))
     for k in range(folds):
         deadline.check()

@@ -11,10 +11,10 @@ from app.core.mixtures.adapt import adapt
 from app.core.mixtures.fit import fit
 from app.core.mixtures.gibbs import predict_posterior, sample
 from app.core.mixtures.links import LINKS
-from app.core.mixtures.mixture import RegressionMixture, log_density, registered
+from app.core.mixtures.mixture import RegressionMixture, check_mixture, log_density
 from app.core.mixtures.priors import priors
 
-SOURCE = registered([0.5, 0.5], [[3.0, 0.0, -2.0], [-3.0, 0.0, 0.5]], [1.0, 0.75], degree=2)
+SOURCE = check_mixture([0.5, 0.5], [[3.0, 0.0, -2.0], [-3.0, 0.0, 0.5]], [1.0, 0.75], degree=2)
 VALIDATION = 5000
 MODELS = [name for name in LINKS if name[:2] in ("M2", "M3", "M4")]
 

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.stats import friedmanchisquare, rankdata
 
 from app.core.arrays import Codes, Floats
-from app.core.learners.folds import stratified
+from app.core.learners.folds import stratified_folds
 from app.core.trees.adaptation import TreeAdaptation, adaptation
 from app.core.trees.model import VersatileTree
 from app.core.trees.options import Strategy, TreeOptions
@@ -38,7 +38,7 @@ class Accuracies:
 
 
 def cross_validated(data: Table, seed: int) -> Accuracies:
-    fold = stratified(data.labels, FOLDS, seed)
+    fold = stratified_folds(data.labels, FOLDS, seed)
     found: dict[str, list[Floats]] = {shift: [] for shift in SHIFTS}
     for k in range(FOLDS):
         train, held = fold != k, fold == k

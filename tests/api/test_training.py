@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from app.core.learners.columns import FeatureColumns
-from app.core.learners.recipe import Learner, Recipe, completed
+from app.core.learners.recipe import Learner, Recipe, complete_parameters
 from app.core.learners.trained import Trained, Training
 from app.main import create_app
 from app.settings import Settings
@@ -28,7 +28,7 @@ def core(learner: Learner, classes: list[str], count: int = 60) -> Training:
     levels = list(dict.fromkeys(row[1] for row in features))
     table = np.array([[row[0], levels.index(row[1])] for row in features])
     codes = np.array([classes.index(label) for label in labels])
-    recipe = Recipe(learner, completed(learner, {}, ""))
+    recipe = Recipe(learner, complete_parameters(learner, {}, ""))
     return Training(
         FeatureColumns(tuple(NAMES), {1: tuple(levels)}), table, codes, len(classes), recipe
     )

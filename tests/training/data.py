@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from app.core.learners.columns import FeatureColumns
-from app.core.learners.recipe import Learner, Recipe, completed
+from app.core.learners.recipe import Learner, Recipe, complete_parameters
 from app.core.learners.trained import Training
 
 COLUMNS = FeatureColumns(("amount", "country"), {1: ("BE", "NL", "FR")})
@@ -22,5 +22,5 @@ def training(
     rng = np.random.default_rng(3)
     labels = np.arange(rows) % classes
     table = np.column_stack([rng.normal(labels * 1.5, 1.0), rng.integers(0, 3, rows)])
-    recipe = Recipe(learner, completed(learner, parameters, ""), folds)
+    recipe = Recipe(learner, complete_parameters(learner, parameters, ""), folds)
     return Training(COLUMNS, table, labels, classes, recipe)

@@ -9,7 +9,7 @@ from sklearn.svm import LinearSVC
 
 from app.core.arrays import Codes, Floats
 from app.core.learners.columns import UNKNOWN, FeatureColumns
-from app.core.learners.recipe import PARAMETERS, Learner, Recipe, completed
+from app.core.learners.recipe import PARAMETERS, Learner, Recipe, complete_parameters
 from app.core.learners.trained import Trained
 from app.core.learners.trees import Boosting, Forest
 from app.training.fitting import fit
@@ -19,7 +19,7 @@ NUMERIC = FeatureColumns(("a", "b", "c"))
 
 
 def recipe(learner: Learner, **parameters: Any) -> Recipe:
-    return Recipe(learner, completed(learner, parameters, ""))
+    return Recipe(learner, complete_parameters(learner, parameters, ""))
 
 
 def rows(classes: int, count: int = 240, seed: int = 0) -> tuple[Floats, Codes]:

@@ -8,7 +8,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from app.core.learners.columns import FeatureColumns
-from app.core.learners.folds import stratified
+from app.core.learners.folds import stratified_folds
 from app.core.learners.trained import Trained
 from app.training.procedures import TooLarge, learn, refit
 from tests.training.data import training
@@ -19,7 +19,7 @@ class TestLearn:
         asked = training(classes=3)
         numbers = replace(asked, columns=FeatureColumns(("amount", "code")))
         found = learn(numbers)
-        fold = stratified(asked.labels, 5, 0)
+        fold = stratified_folds(asked.labels, 5, 0)
         for k in range(5):
             theirs = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
             theirs.fit(asked.table[fold != k], asked.labels[fold != k])

@@ -11,7 +11,7 @@ def fold_count(labels: Codes, folds: int) -> int:
     return int(min(folds, counts[counts > 0].min()))
 
 
-def stratified(labels: Codes, folds: int, seed: int) -> Codes:
+def stratified_folds(labels: Codes, folds: int, seed: int) -> Codes:
     """The fold of each of N rows, drawn from ``seed``.
 
     The shuffled rows of a class are dealt one by one, the next class going on where the last one

@@ -103,7 +103,7 @@ class Recipe:
         return self.parameters.get("distribution") == "multinomial"
 
 
-def completed(learner: Learner, parameters: Mapping[str, Any], at: str) -> dict[str, Any]:
+def complete_parameters(learner: Learner, parameters: Mapping[str, Any], at: str) -> dict[str, Any]:
     """``parameters`` and defaults of the others; ``InvalidInput`` for what is not known."""
     known, faults = PARAMETERS[learner], Faults()
     for name, value in parameters.items():

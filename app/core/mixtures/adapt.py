@@ -13,7 +13,7 @@ from app.core.arrays import Floats
 from app.core.errors import InvalidInput
 from app.core.mixtures.cross import CrossValidation, leave_one_out, refuse_if_large
 from app.core.mixtures.design import response
-from app.core.mixtures.em import Runs, agreed, at_floor, beginning, best, best_of
+from app.core.mixtures.em import Runs, at_floor, beginning, best, best_of, count_agreeing
 from app.core.mixtures.fit import FLOOR, residual_deviation
 from app.core.mixtures.links import (
     LINKS,
@@ -152,7 +152,7 @@ def adapt(
     return MixtureAdaptation(chosen, t, tuple(fits), criterion, seed)
 
 
-def prepared(
+def prepare(
     source: RegressionMixture, rows: Floats, y: Floats, name: str
 ) -> tuple[RegressionMixture, MStepProblem]:
     """The source that this link adapts, and the estimator's problem on the target's rows."""
@@ -177,7 +177,7 @@ def _fit(
     starts: int,
     seed: int,
 ) -> LinkFit:
-    source, whole = prepared(source, rows, y, name)
+    source, whole = prepare(source, rows, y, name)
     link = whole.structure.link
     nothing_to_find = name == SINGLE or link.slopes == link.intercept == "kept"
     count = 1 if nothing_to_find else starts
@@ -207,7 +207,7 @@ def _fit(
         oracle_error=float(np.mean(((y[:, None] - means) ** 2).min(axis=1))),
         cross=leave_one_out(whole, runs.state, at) if cross else None,
         starts=count,
-        agreed=agreed(runs, at),
+        agreed=count_agreeing(runs, at),
         steps=int(runs.steps[at]),
         status="converged" if runs.converged[at] else "iteration-limit",
         warnings=_warnings(whole.structure, bool(floored[at]), len(y)),

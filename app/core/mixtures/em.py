@@ -115,7 +115,7 @@ def best(runs: Runs, floored: Mask) -> int:
     return int(np.argmax(allowed))
 
 
-def agreed(runs: Runs, chosen: int) -> int:
+def count_agreeing(runs: Runs, chosen: int) -> int:
     """How many starts came to the likelihood of the chosen one."""
     reference = runs.log_likelihoods[chosen]
     return int((np.abs(runs.log_likelihoods - reference) <= SAME * (1 + abs(reference))).sum())

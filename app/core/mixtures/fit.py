@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from app.core.arrays import Codes, Floats
 from app.core.errors import InvalidInput
 from app.core.mixtures.design import design, response
-from app.core.mixtures.em import agreed, at_floor, beginning, best, best_of
+from app.core.mixtures.em import at_floor, beginning, best, best_of, count_agreeing
 from app.core.mixtures.links import LINKS, structure
 from app.core.mixtures.mixture import RegressionMixture, log_density, responsibilities
 from app.core.mixtures.mstep import problem
@@ -123,7 +123,7 @@ def _fit(rows: Floats, y: Floats, count: int, degree: int, starts: int, seed: in
         icl=bic + 2 * entropy,
         parameters=whole.structure.parameters,
         starts=finalists,
-        agreed=agreed(runs, at),
+        agreed=count_agreeing(runs, at),
         steps=int(runs.steps[at]),
         status="converged" if runs.converged[at] else "iteration-limit",
         seed=seed,

@@ -106,7 +106,7 @@ def sample(
         proportions=shares,
         mixture=mixture,
         summaries=_summaries(betas, sigmas, shares, level),
-        responsibilities=_membership(rows, values, _thinned(betas, sigmas, shares)),
+        responsibilities=_membership(rows, values, _thin(betas, sigmas, shares)),
         switched=switched,
         aligned=align,
         level=level,
@@ -149,7 +149,7 @@ def _scans(
     return betas, sigmas, shares
 
 
-def _thinned(betas: Floats, sigmas: Floats, shares: Floats) -> tuple[Floats, Floats, Floats]:
+def _thin(betas: Floats, sigmas: Floats, shares: Floats) -> tuple[Floats, Floats, Floats]:
     """``THINNED`` draws, evenly spaced over the chains: T × K × q, T × K, T × K."""
     total = betas.shape[0] * betas.shape[1]
     some = np.unique(np.linspace(0, total - 1, THINNED).astype(int))
@@ -211,7 +211,7 @@ def predict_posterior(
     count = posterior.mixture.components
     slopes = np.einsum("cdk,cdkq->q", posterior.proportions, posterior.coefficients)
     slopes /= posterior.proportions[..., 0].size
-    drawn = _thinned(posterior.coefficients, posterior.sigmas, posterior.proportions)
+    drawn = _thin(posterior.coefficients, posterior.sigmas, posterior.proportions)
     means = np.einsum("nq,dkq->ndk", rows, drawn[0]).reshape(len(rows), -1)
     deviations, weights = drawn[1].ravel(), drawn[2].ravel() / len(drawn[2])
     probabilities = np.tile(posterior.mixture.proportions, (len(rows), 1))

@@ -53,7 +53,7 @@ class RegressionMixture:
         return log_joint(y, rows @ self.coefficients.T, self.sigmas, self.proportions)
 
 
-def registered(
+def check_mixture(
     proportions: ArrayLike, coefficients: ArrayLike, sigmas: ArrayLike, degree: int = 1
 ) -> RegressionMixture:
     """A mixture from parameters that somebody sent; ``InvalidInput`` names each wrong one."""

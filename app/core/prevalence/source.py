@@ -192,7 +192,7 @@ def _with_validation(source: Source, validation: ValidationSet, reporting: bool)
     outputs = source.outputs if source.confusion else source.classes
     gap = validation.posteriors.mean(axis=0) - frequency
     warnings = [*source.notes, *_confusion_warnings(confusion, outputs)]
-    calibrated = _calibrated(source, validation, reporting)
+    calibrated = _calibrate(source, validation, reporting)
     warnings.extend(calibrated.warnings)
     many = _many_classes(source, calibrated.calibration, label_counts)
     if many is not None:
@@ -234,7 +234,7 @@ class _Calibrated:
     warnings: tuple[Warning, ...]
 
 
-def _calibrated(source: Source, validation: ValidationSet, reporting: bool) -> _Calibrated:
+def _calibrate(source: Source, validation: ValidationSet, reporting: bool) -> _Calibrated:
     """Fit what was asked for; the priors are the mean calibrated posteriors.
 
     With free biases those are the label frequencies. Of a map with a parameter per score the mean

@@ -92,7 +92,7 @@ def adaptation(
     warnings: tuple[Warning, ...] = ()
     if deployment_labels is not None and target_priors is None:
         target_priors, warnings = labelled_priors(deployment_labels, len(model.classes))
-    adapted, shift, more = _adapted(model, batch, options, target_priors)
+    adapted, shift, more = _adapt(model, batch, options, target_priors)
     leaves = adapted.tree.leaves(rows)
     per_node = np.bincount(leaves, minlength=len(model.decisions))
     counts = np.bincount(model.decisions, per_node, len(model.classes))
@@ -103,7 +103,7 @@ def adaptation(
         shift,
         len(rows),
         counts / counts.sum(),
-        _changed(model, adapted, leaves, rows),
+        _count_changed(model, adapted, leaves, rows),
         leaves,
         (*warnings, *adapted.warnings, *more),
     )
@@ -132,7 +132,7 @@ def predictions_at(
     return Predictions(leaves, model.decisions[leaves], posteriors[leaves])
 
 
-def _changed(
+def _count_changed(
     model: VersatileTree, adapted: AdaptedTree, leaves: Codes, rows: NDArray[np.floating]
 ) -> int:
     """Rows that the source tree predicts as another class."""
@@ -142,7 +142,7 @@ def _changed(
     return int(np.count_nonzero(model.decisions[leaves] != model.decisions[before]))
 
 
-def _adapted(
+def _adapt(
     model: VersatileTree,
     batch: SortedBatch,
     options: TreeOptions,

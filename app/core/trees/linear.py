@@ -55,7 +55,7 @@ def linear_map(
     return LinearMap(alpha, beta) if usable else None
 
 
-def snapped(corrected: Floats, support: Floats, step: float) -> Floats:
+def snap(corrected: Floats, support: Floats, step: float) -> Floats:
     """Corrected values, those within half a ``step`` of a training value moved onto it.
 
     With estimated α and β two lattices never meet: all of the heaviest value's mass would lie

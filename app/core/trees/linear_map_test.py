@@ -16,7 +16,7 @@ from app.core import deadline
 from app.core.arrays import Floats
 from app.core.trees.column import TrainingColumn
 from app.core.trees.ks import KolmogorovSmirnov, distance, effective_size, ks_test
-from app.core.trees.linear import LinearMap, snapped
+from app.core.trees.linear import LinearMap, snap
 
 REPLICATES = 499
 MOST = 2_000
@@ -27,7 +27,7 @@ def plain_test(
     column: TrainingColumn, batch: NDArray[np.floating], linear: LinearMap, weights: Floats | None
 ) -> KolmogorovSmirnov:
     """The test of the corrected batch, snapped to the training lattice, against the column."""
-    corrected = snapped(linear.corrected(batch), column.support, column.step)
+    corrected = snap(linear.corrected(batch), column.support, column.step)
     return ks_test(column.doubles, corrected, weights)
 
 
@@ -43,7 +43,7 @@ def bootstrap_test(
     seen = plain_test(column, batch, linear, weights)
     n, m = column.size, len(batch)
     scale = _root(seen.effective_size, m)
-    values, weight = _thinned(column, weights)
+    values, weight = _thin(column, weights)
     part = len(values) / n
     drawn = _Resampling(values, weight, max(round(m * part), 2), column)
     rng = np.random.default_rng(seed)
@@ -64,14 +64,14 @@ def mirrored_test(
     values = column.doubles
     mean = float(values.mean() if weights is None else weights @ values / weights.sum())
     corrected = (2.0 * mean - linear.corrected(batch))[::-1]
-    return ks_test(values, snapped(corrected, column.support, column.step), weights)
+    return ks_test(values, snap(corrected, column.support, column.step), weights)
 
 
 def _root(n: float, m: float) -> float:
     return float(np.sqrt(n * m / (n + m)))
 
 
-def _thinned(column: TrainingColumn, weights: Floats | None) -> tuple[Floats, Floats]:
+def _thin(column: TrainingColumn, weights: Floats | None) -> tuple[Floats, Floats]:
     """At most ``MOST`` values of the column, evenly spread over its ranks, and their weights."""
     weight = np.ones(column.size) if weights is None else weights
     if column.size <= MOST:
@@ -106,7 +106,7 @@ class _Resampling:
             return 0.0
         alpha = target_deviation / deviation
         linear = LinearMap(alpha, target_mean - alpha * mean)
-        corrected = snapped(
+        corrected = snap(
             linear.corrected(np.repeat(self.values, target)), self.column.support, self.column.step
         )
         return distance(self.values[present], corrected, source[present])

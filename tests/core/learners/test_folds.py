@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.learners.folds import fold_count, stratified
+from app.core.learners.folds import fold_count, stratified_folds
 
 
 @given(
@@ -15,7 +15,7 @@ def test_every_part_holds_every_class(counts: list[int], asked: int, seed: int) 
     labels = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(counts)), counts))
     folds = fold_count(labels, asked)
     assert folds == min(asked, min(counts))
-    fold = stratified(labels, folds, seed)
+    fold = stratified_folds(labels, folds, seed)
     sizes = np.bincount(fold, minlength=folds)
     assert sizes.max() - sizes.min() <= 1
     for k in range(folds):
@@ -28,7 +28,7 @@ def test_every_part_holds_every_class(counts: list[int], asked: int, seed: int) 
 
 def test_the_seed_decides() -> None:
     labels = np.arange(60) % 2
-    one, again, other = (stratified(labels, 5, seed) for seed in (1, 1, 2))
+    one, again, other = (stratified_folds(labels, 5, seed) for seed in (1, 1, 2))
     assert (one == again).all()
     assert (one != other).any()
 

@@ -3,15 +3,15 @@ from typing import Any, get_args
 import pytest
 
 from app.core.errors import InvalidInput
-from app.core.learners.recipe import PARAMETERS, Learner, completed
+from app.core.learners.recipe import PARAMETERS, Learner, complete_parameters
 
 
 def test_every_learner_has_valid_defaults() -> None:
     assert set(PARAMETERS) == set(get_args(Learner))
     for learner, rules in PARAMETERS.items():
         defaults = {name: rule.default for name, rule in rules.items()}
-        assert completed(learner, {}, "") == defaults
-        assert completed(learner, defaults, "") == defaults
+        assert complete_parameters(learner, {}, "") == defaults
+        assert complete_parameters(learner, defaults, "") == defaults
 
 
 @pytest.mark.parametrize(
@@ -35,10 +35,10 @@ def test_every_learner_has_valid_defaults() -> None:
 )
 def test_values_out_of_bounds_are_named(learner: Learner, given: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput) as caught:
-        completed(learner, given, "/p")
+        complete_parameters(learner, given, "/p")
     assert caught.value.faults[0].pointer == f"/p/{next(iter(given))}"
 
 
 def test_unknown_names_are_told_the_known_ones() -> None:
     with pytest.raises(InvalidInput, match="which takes C, max_iter"):
-        completed("logistic-regression", {"gamma": 1}, "")
+        complete_parameters("logistic-regression", {"gamma": 1}, "")

@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from app.core.errors import InvalidInput
-from app.core.mixtures.adapt import adapt, prepared
+from app.core.mixtures.adapt import adapt, prepare
 from app.core.mixtures.cross import LARGEST
 from app.core.mixtures.em import beginning, run
 from app.core.mixtures.links import LINKS, NAMES, link_named, structure
-from app.core.mixtures.mixture import RegressionMixture, log_density, log_joint, registered
+from app.core.mixtures.mixture import RegressionMixture, check_mixture, log_density, log_joint
 from app.core.mixtures.mstep import maximise
 from tests.golden import GOLDEN
 
 
 def source_of(inputs: dict[str, Any]) -> RegressionMixture:
     count = len(inputs["beta_source"])
-    return registered(
+    return check_mixture(
         inputs.get("pi", np.full(count, 1 / count)), inputs["beta_source"], inputs["sigma_source"]
     )
 
@@ -30,7 +30,7 @@ def test_one_step_finds_the_golden_link(name: str) -> None:
     golden = GOLDEN[f"A01_mstep_{name}"]
     inputs = golden["inputs"]
     rows, y = np.array(inputs["x"]), np.array(inputs["y"])
-    source, whole = prepared(source_of(inputs), rows, y, name)
+    source, whole = prepare(source_of(inputs), rows, y, name)
     t = np.array(inputs["responsibilities"])
     state = maximise(whole, t[None], beginning(whole, source.proportions, 1))
     expected = list(golden["expected"]["link"].values())
@@ -56,7 +56,7 @@ def test_the_printed_alternation_for_two_numbers_creeps_to_the_joint_maximum() -
         passes.append((level, slope))
     expected = golden["expected"]
     assert passes[0] == pytest.approx((expected["lambda_0"], expected["lambda_1"]), abs=1e-9)
-    source, whole = prepared(source_of(inputs), rows, y, "M2d")
+    source, whole = prepare(source_of(inputs), rows, y, "M2d")
     joint = maximise(whole, t[None], beginning(whole, source.proportions, 1)).theta[0, 0]
     assert joint == pytest.approx(passes[-1], abs=1e-9)
 
@@ -66,7 +66,7 @@ def test_given_sigma_the_link_of_m4_is_weighted_least_squares(name: str) -> None
     golden = GOLDEN[f"A03_mstep_{name}"]
     inputs, expected = golden["inputs"], golden["expected"]
     rows, y = np.array(inputs["x"]), np.array(inputs["y"])
-    source, whole = prepared(source_of(inputs), rows, y, name)
+    source, whole = prepare(source_of(inputs), rows, y, name)
     t = np.array(inputs["responsibilities"])
     state = maximise(whole, t[None], beginning(whole, source.proportions, 1))
     links = list(expected["lambda_exact_given_sigma"].values())
@@ -76,7 +76,7 @@ def test_given_sigma_the_link_of_m4_is_weighted_least_squares(name: str) -> None
 
 def test_parameters_are_counted_as_in_the_table() -> None:
     golden = GOLDEN["A04_parameter_counts"]
-    source = registered([0.5, 0.5], [[1.0, 2.0, -0.5], [-0.8, -1.5, 1.2]], [0.6, 0.9])
+    source = check_mixture([0.5, 0.5], [[1.0, 2.0, -0.5], [-0.8, -1.5, 1.2]], [0.6, 0.9])
     rows = np.random.default_rng(0).normal(size=(9, 3))
     counts = {name: structure(LINKS[name], source, rows).parameters for name in LINKS}
     for name, expected in golden["expected"].items():
@@ -105,7 +105,7 @@ def test_the_likelihood_of_a_mixture_is_the_golden_one() -> None:
 def test_the_whole_fit_is_the_golden_maximum(name: str) -> None:
     golden = GOLDEN[f"A07_mle_{name}"]
     inputs, expected = golden["inputs"], golden["expected"]
-    source = registered([0.5, 0.5], inputs["beta_source"], inputs["sigma_source"], degree=2)
+    source = check_mixture([0.5, 0.5], inputs["beta_source"], inputs["sigma_source"], degree=2)
     fitted = adapt(source, inputs["x"], inputs["y"], name).chosen
     links = [value for values in fitted.links.values() for value in values]
     assert links == pytest.approx(expected["link"], abs=golden["tolerance"])
@@ -117,7 +117,7 @@ def test_the_whole_fit_is_the_golden_maximum(name: str) -> None:
 
 def test_a_component_through_one_row_makes_the_likelihood_as_large_as_you_like() -> None:
     golden, inputs = GOLDEN["A13_m3d_likelihood_unbounded"], GOLDEN["A07_mle_pM2a"]["inputs"]
-    source = registered([0.5, 0.5], inputs["beta_source"], inputs["sigma_source"], degree=2)
+    source = check_mixture([0.5, 0.5], inputs["beta_source"], inputs["sigma_source"], degree=2)
     rows, y = source.design(inputs["x"]), np.array(inputs["y"])
     slopes = rows[0, 1:] @ source.coefficients[0, 1:]
     for scale, expected in zip(
@@ -132,7 +132,7 @@ def test_a_component_through_one_row_makes_the_likelihood_as_large_as_you_like()
 
 def target(seed: int, size: int = 30, factor: float = 2.0) -> tuple[Any, ...]:
     random = np.random.default_rng(seed)
-    source = registered([0.4, 0.6], [[2.0, 1.5, -1.0], [-2.0, -0.5, 2.0]], [0.6, 0.9])
+    source = check_mixture([0.4, 0.6], [[2.0, 1.5, -1.0], [-2.0, -0.5, 2.0]], [0.6, 0.9])
     x = random.normal(size=(size, 2))
     z = (random.random(size) < 0.6).astype(int)
     means = source.means(x)[np.arange(size), z]
@@ -149,7 +149,7 @@ def test_no_step_of_any_link_lowers_the_likelihood(seed: int) -> None:
 
 def general_maximum(source: RegressionMixture, x: Any, y: Any, name: str, at: Any) -> float:
     """The likelihood of a link by a general optimiser, from the estimator's answer and near it."""
-    _, whole = prepared(source, source.design(x), y, name)
+    _, whole = prepare(source, source.design(x), y, name)
     groups, width = at.shape[0], at.shape[1]
     free = whole.structure.link.sigma == "free"
 
@@ -196,7 +196,7 @@ def test_the_additive_link_is_m3d_where_the_intercepts_are_not_zero() -> None:
 
 
 def test_links_that_scale_nothing_stay_at_one_and_are_not_counted() -> None:
-    source = registered([0.5, 0.5], [[0.0, 0.0, -2.0], [-3.0, 0.0, 0.5]], [1.0, 0.75], degree=2)
+    source = check_mixture([0.5, 0.5], [[0.0, 0.0, -2.0], [-3.0, 0.0, 0.5]], [1.0, 0.75], degree=2)
     random = np.random.default_rng(5)
     x = random.uniform(-3, 3, 40)
     y = 2 * source.means(x)[np.arange(40), random.integers(2, size=40)] + random.normal(size=40)
@@ -264,7 +264,7 @@ def test_an_unknown_link_is_refused_with_the_names() -> None:
 @pytest.mark.parametrize("name", LINKS)
 def test_no_step_of_any_start_lowers_the_likelihood(name: str) -> None:
     source, x, y = target(31, size=20)
-    source, whole = prepared(source, source.design(x), y, name)
+    source, whole = prepare(source, source.design(x), y, name)
     t = np.random.default_rng(1).dirichlet([0.3, 0.3], size=(12, 20))
     runs = run(whole, t, beginning(whole, source.proportions, 12))
     assert (np.diff(runs.trace, axis=0) >= -1e-8).all()
@@ -299,7 +299,7 @@ def test_neither_the_order_of_rows_nor_rows_twice_change_a_fixed_start(seed: int
 
 @pytest.mark.parametrize("y", [np.zeros(6), np.full(6, 1e90), np.arange(6.0), np.full(6, 1e-90)])
 def test_rows_that_leave_nothing_still_have_an_answer(y: Any) -> None:
-    source = registered([0.5, 0.5], [[1.0, 2.0], [-1.0, 0.5]], [1.0, 0.5])
+    source = check_mixture([0.5, 0.5], [[1.0, 2.0], [-1.0, 0.5]], [1.0, 0.5])
     fitted = adapt(source, np.arange(6.0), y)
     assert all(np.isfinite(one.bic) for one in fitted.table)
     assert np.isfinite(fitted.responsibilities).all()

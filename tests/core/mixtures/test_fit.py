@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from app.core.errors import InvalidInput
 from app.core.mixtures.design import design
 from app.core.mixtures.fit import fit
-from app.core.mixtures.mixture import log_density, registered
+from app.core.mixtures.mixture import check_mixture, log_density
 from tests.golden import GOLDEN
 
 
@@ -122,7 +122,7 @@ def test_what_cannot_be_fitted_says_where(
 
 def test_parameters_that_are_no_mixture_are_each_named() -> None:
     with pytest.raises(InvalidInput) as refused:
-        registered([0.5, 0.6], [[1.0, 2.0]], [1.0, -1.0])
+        check_mixture([0.5, 0.6], [[1.0, 2.0]], [1.0, -1.0])
     assert [fault.pointer for fault in refused.value.faults] == [
         "/proportions",
         "/coefficients",
@@ -133,7 +133,7 @@ def test_parameters_that_are_no_mixture_are_each_named() -> None:
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_curves_that_cross_are_told_apart(seed: int) -> None:
     random = np.random.default_rng([9, seed])
-    truth = registered([0.5, 0.5], [[9.0, 0.0, -6.0], [-9.0, 0.0, 1.5]], [3.0, 2.25], degree=2)
+    truth = check_mixture([0.5, 0.5], [[9.0, 0.0, -6.0], [-9.0, 0.0, 1.5]], [3.0, 2.25], degree=2)
     x, z = random.uniform(0, 3, 200), random.integers(2, size=200)
     y = truth.means(x)[np.arange(200), z] + truth.sigmas[z] * random.normal(size=200)
     fitted = fit(x, y, 2, degree=2, seed=seed)

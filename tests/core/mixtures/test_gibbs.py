@@ -11,13 +11,13 @@ from scipy.stats import multivariate_t
 from app.core.errors import InvalidInput
 from app.core.mixtures.chains import effective_size
 from app.core.mixtures.gibbs import MixturePosterior, predict_posterior, sample
-from app.core.mixtures.mixture import RegressionMixture, registered
+from app.core.mixtures.mixture import RegressionMixture, check_mixture
 from app.core.mixtures.priors import conditional, priors, sums
 from tests.golden import GOLDEN
 
 
 def one_component(inputs: dict[str, Any]) -> tuple[RegressionMixture, Any, Any]:
-    source = registered([1.0], [inputs["beta_source"]], [1.0])
+    source = check_mixture([1.0], [inputs["beta_source"]], [1.0])
     return source, np.array(inputs["x"]), np.array(inputs["y"])
 
 
@@ -69,7 +69,7 @@ def test_components_with_one_row_or_none_need_no_inverse() -> None:
 def test_proportions_of_components_far_apart_are_the_conjugate_update() -> None:
     golden = GOLDEN["A11_dirichlet"]
     inputs, expected = golden["inputs"], golden["expected"]
-    source = registered(inputs["pi_source"], [[-100.0, 1.0], [100.0, 1.0]], [1.0, 1.0])
+    source = check_mixture(inputs["pi_source"], [[-100.0, 1.0], [100.0, 1.0]], [1.0, 1.0])
     random = np.random.default_rng(2)
     x = random.normal(size=20)
     y = source.means(x)[np.arange(20), np.repeat([0, 1], inputs["n_k"])] + random.normal(size=20)
@@ -98,7 +98,7 @@ def exact_share(source: RegressionMixture, x: Any, y: Any, kappa: float) -> floa
 
 
 def test_proportions_of_components_that_overlap_are_those_of_all_assignments() -> None:
-    source = registered([0.3, 0.7], [[0.0, 1.0], [1.0, -1.0]], [0.7, 1.2])
+    source = check_mixture([0.3, 0.7], [[0.0, 1.0], [1.0, -1.0]], [0.7, 1.2])
     random = np.random.default_rng(3)
     x = random.normal(size=7)
     y = 1 + x + random.normal(size=7)
@@ -111,7 +111,7 @@ def test_proportions_of_components_that_overlap_are_those_of_all_assignments() -
 
 def two_lines(scale: float = 1.0) -> tuple[RegressionMixture, Any, Any]:
     random = np.random.default_rng(5)
-    source = registered([0.5, 0.5], [[0.0, 2.0 * scale], [scale, -scale]], [scale, 0.5 * scale])
+    source = check_mixture([0.5, 0.5], [[0.0, 2.0 * scale], [scale, -scale]], [scale, 0.5 * scale])
     x = random.normal(size=25)
     z = random.integers(2, size=25)
     y = source.means(x)[np.arange(25), z] + source.sigmas[z] * random.normal(size=25)
@@ -130,7 +130,7 @@ def test_a_seed_repeats_the_draws() -> None:
 
 
 def test_switched_labels_are_counted_and_put_right_on_request() -> None:
-    source = registered([0.5, 0.5], [[0.0, 0.1], [0.3, -0.1]], [1.0, 1.0])
+    source = check_mixture([0.5, 0.5], [[0.0, 0.1], [0.3, -0.1]], [1.0, 1.0])
     random = np.random.default_rng(9)
     x, y = random.normal(size=15), random.normal(size=15)
     plain, aligned = (sample(source, x, y, align=align, draws=500) for align in (False, True))

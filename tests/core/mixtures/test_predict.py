@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from app.core.errors import InvalidInput
-from app.core.mixtures.mixture import RegressionMixture, registered
+from app.core.mixtures.mixture import RegressionMixture, check_mixture
 from app.core.mixtures.predict import predict
 
-MIXTURE = registered([0.3, 0.7], [[1.0, 2.0], [-5.0, 0.5]], [0.5, 1.5])
+MIXTURE = check_mixture([0.3, 0.7], [[1.0, 2.0], [-5.0, 0.5]], [0.5, 1.5])
 X = np.linspace(-3, 3, 7)
 
 
 def test_one_component_has_the_normal_quantiles() -> None:
-    one = registered([1.0], [[1.0, 2.0]], [0.5])
+    one = check_mixture([1.0], [[1.0, 2.0]], [0.5])
     predicted = predict(one, X, levels=(0.001, 0.25, 0.975))
     expected = norm.ppf([0.001, 0.25, 0.975], loc=(1 + 2 * X)[:, None], scale=0.5)
     assert predicted.quantiles == pytest.approx(expected, abs=1e-12)

@@ -57,7 +57,7 @@ class TestRows:
         likelihood = Likelihood.of(rows, np.array(setting.source))
         top = mle(likelihood)
         grid = bayes.of_rows(likelihood, top, EVEN, 0.95, 0)
-        sampled = bayes._sampled(likelihood, top.prevalence, EVEN, 0.95, 0)
+        sampled = bayes._sample(likelihood, top.prevalence, EVEN, 0.95, 0)
         np.testing.assert_allclose(grid.mean, sampled.mean, atol=0.01)
         np.testing.assert_allclose(grid.upper, sampled.upper, atol=0.02)
 

@@ -47,7 +47,7 @@ class TestMaximised:
         _, rows = draw(np.random.default_rng(3), SETTING, SETTING.target, 2000)
         likelihood = Likelihood.of(rows, np.array(SETTING.source))
         top = mle(likelihood)
-        found = bootstrap.maximised(likelihood, top, seed=0, replicates=2000).intervals(0.95)
+        found = bootstrap.resample_maximum(likelihood, top, seed=0, replicates=2000).intervals(0.95)
         wald = likelihood_intervals(likelihood, top)
         np.testing.assert_allclose(found.lower, wald.lower, atol=0.006)
         np.testing.assert_allclose(found.upper, wald.upper, atol=0.006)
@@ -58,8 +58,8 @@ class TestMaximised:
         calibration = Scaling("bcts", np.full(3, 1.3), np.array([0.4, -0.1, -0.3]), 1e-300)
         inside = Likelihood.of(rows, source, calibration=calibration)
         before = Likelihood.of(calibration.apply(rows), source)
-        found = bootstrap.maximised(inside, mle(inside), seed=1, replicates=20).shares
-        expected = bootstrap.maximised(before, mle(before), seed=1, replicates=20).shares
+        found = bootstrap.resample_maximum(inside, mle(inside), seed=1, replicates=20).shares
+        expected = bootstrap.resample_maximum(before, mle(before), seed=1, replicates=20).shares
         np.testing.assert_allclose(found, expected, atol=1e-7)
 
     def test_a_class_at_zero_can_come_back(self) -> None:
@@ -67,14 +67,15 @@ class TestMaximised:
         likelihood = Likelihood.of(rows, np.array([0.5, 0.5]))
         top = mle(likelihood)
         assert top.prevalence[1] == 0
-        found = bootstrap.maximised(likelihood, top, seed=0).shares
+        found = bootstrap.resample_maximum(likelihood, top, seed=0).shares
         assert found[:, 1].max() > 0.5
 
     def test_the_seed_repeats_it(self) -> None:
         _, rows = draw(np.random.default_rng(4), SETTING, SETTING.target, 100)
         likelihood = Likelihood.of(rows, np.array(SETTING.source))
         one, again, other = (
-            bootstrap.maximised(likelihood, mle(likelihood), seed).shares for seed in (7, 7, 8)
+            bootstrap.resample_maximum(likelihood, mle(likelihood), seed).shares
+            for seed in (7, 7, 8)
         )
         np.testing.assert_array_equal(one, again)
         assert not np.array_equal(one, other)
@@ -82,13 +83,15 @@ class TestMaximised:
 
 class TestCounts:
     def test_none_of_n_is_not_certain(self) -> None:
-        found = bootstrap.counted(np.array([100.0, 0.0]), seed=0).intervals(0.95)
+        found = bootstrap.resample_counts(np.array([100.0, 0.0]), seed=0).intervals(0.95)
         assert 0.015 < found.upper[1] < 0.04
 
     def test_adjusted_counts_against_the_delta_method(self) -> None:
         counts = np.array([300.0, 400, 300])
         source = np.full(3, 1 / 3)
-        found = bootstrap.inverted(acc_many, COUNTS, counts, source, seed=0, replicates=4000).shares
+        found = bootstrap.resample_inversion(
+            acc_many, COUNTS, counts, source, seed=0, replicates=4000
+        ).shares
         M, v = COUNTS.conditional, counts / counts.sum()
         inverse, p = np.linalg.inv(M), np.linalg.solve(M, v)
         spread = (np.diag(v) - np.outer(v, v)) / 1000
@@ -101,7 +104,7 @@ class TestCounts:
     @pytest.mark.parametrize("rows", [50, 50_000])
     def test_means(self, rows: int) -> None:
         posteriors = np.random.default_rng(0).dirichlet(np.ones(3), rows)
-        found = bootstrap.averaged(posteriors, seed=0).shares
+        found = bootstrap.resample_mean(posteriors, seed=0).shares
         np.testing.assert_allclose(
             found.std(axis=0), posteriors.std(axis=0) / np.sqrt(rows), rtol=0.15
         )
@@ -112,8 +115,8 @@ class TestLinearised:
         _, rows = draw(np.random.default_rng(1), SETTING, SETTING.target, 4000)
         likelihood = Likelihood.of(rows, np.array(SETTING.source))
         top = mle(likelihood)
-        resampled = bootstrap.maximised(likelihood, top, seed=0, replicates=1000).shares
-        found = bootstrap.linearised(likelihood, top, seed=0, replicates=1000).shares
+        resampled = bootstrap.resample_maximum(likelihood, top, seed=0, replicates=1000).shares
+        found = bootstrap.draw_expansion(likelihood, top, seed=0, replicates=1000).shares
         np.testing.assert_allclose(found.mean(axis=0), top.prevalence, atol=2e-3)
         np.testing.assert_allclose(np.cov(found.T), np.cov(resampled.T), atol=1e-5)
 
@@ -122,6 +125,6 @@ class TestLinearised:
         likelihood = Likelihood.of(rows, np.full(3, 1 / 3))
         top = mle(likelihood)
         assert top.prevalence[2] == 0
-        found = bootstrap.linearised(likelihood, top, seed=1).shares
+        found = bootstrap.draw_expansion(likelihood, top, seed=1).shares
         assert (found >= 0).all()
         np.testing.assert_allclose(found.sum(axis=1), 1.0)

@@ -86,7 +86,7 @@ def of_rows(
     elif len(known) == 2:
         posterior = _on_a_grid(likelihood, top, prior[known], level)
     else:
-        posterior = _sampled(likelihood, top.prevalence[known], prior[known], level, seed)
+        posterior = _sample(likelihood, top.prevalence[known], prior[known], level, seed)
     full[:, known] = posterior.mean, posterior.lower, posterior.upper
     return Posterior(full[0], full[1], full[2], posterior.draws)
 
@@ -141,9 +141,7 @@ def _grid(likelihood: Likelihood, top: MleResult, prior: Floats) -> Floats:
     return points
 
 
-def _sampled(
-    likelihood: Likelihood, p: Floats, prior: Floats, level: float, seed: int
-) -> Posterior:
+def _sample(likelihood: Likelihood, p: Floats, prior: Floats, level: float, seed: int) -> Posterior:
     """Gibbs on the true classes of the rows, block by block, and π."""
     rng = np.random.default_rng(seed)
     ratio = likelihood.ratio

@@ -152,8 +152,8 @@ def _more_classes(
     climb = Climb(likelihood, hessian, frugal=True)
     point, steps = climb.to_the_top(p, tolerance, max_iterations)
     if likelihood.blocks.few and tolerance * POLISHED < point.gap <= tolerance:
-        point = climb.polished(point)
-    point = _dusted(climb, point, tolerance)
+        point = climb.polish(point)
+    point = _without_dust(climb, point, tolerance)
     basis = _flat(climb, point)
     if basis.shape[1] > 0:
         point = _nearest(climb, point, basis, tolerance)
@@ -177,7 +177,7 @@ def _interior(p: Floats, source: Floats, size: float) -> Floats:
     return shares
 
 
-def _dusted(climb: Climb, point: Iterate, tolerance: float) -> Iterate:
+def _without_dust(climb: Climb, point: Iterate, tolerance: float) -> Iterate:
     """Without specks on classes that the multipliers push to zero, if the gap allows it."""
     dust = (point.p > 0) & (point.p <= DUST) & (point.m < 1)
     if point.gap > tolerance or not dust.any():

@@ -110,7 +110,7 @@ class Climb:
             point = following
         return point, steps
 
-    def polished(self, point: Iterate) -> Iterate:
+    def polish(self, point: Iterate) -> Iterate:
         """One more step, where it is an improvement."""
         if self.hessian is None:
             point = self.with_hessian(point.p)

@@ -14,7 +14,7 @@ import numpy as np
 from app.core.arrays import Floats
 from app.core.prevalence.matching.embedding import Embedded, Embedding
 from app.core.prevalence.matching.many import least_squares_many
-from app.core.prevalence.matching.match import groups, match_means, moved, root
+from app.core.prevalence.matching.match import draw_around, groups, match_means, root
 
 REPLICATES = 199
 
@@ -92,7 +92,7 @@ def _null(
     middle = np.column_stack([columns, columns @ shares])
     drawn = np.empty(count)
     for start, end in groups(count, middle.size):
-        redrawn = moved(rng, middle, roots, end - start)
+        redrawn = draw_around(rng, middle, roots, end - start)
         M, v = redrawn[:, :, :-1], redrawn[:, :, -1]
         G, q = np.swapaxes(M, 1, 2) @ M, np.einsum("bkc,bk->bc", M, v)
         a = least_squares_many(G, q, source)

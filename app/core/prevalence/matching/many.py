@@ -27,7 +27,7 @@ def least_squares_many(G: Floats, q: Floats, centre: Floats, soft: bool = False)
     a = np.tile(centre, (len(q), 1))
     open_ = np.arange(len(q))
     for _ in range(ROUNDS):
-        minimisers, level = _solved(G[open_], q[open_], free[open_])
+        minimisers, level = _solve_free(G[open_], q[open_], free[open_])
         slope = np.einsum("bkl,bl->bk", G[open_], minimisers) - q[open_] + level[:, None]
         wrong = np.where(free[open_], minimisers < 0, slope < -1e-12)
         wrong |= ~np.isfinite(minimisers).all(axis=1, keepdims=True)
@@ -42,7 +42,7 @@ def least_squares_many(G: Floats, q: Floats, centre: Floats, soft: bool = False)
     for b in open_:
         deadline.check()
         inner = slice(0, classes - 1) if soft else slice(None)
-        M, v = simplex.rooted(G[b, inner, inner], q[b, inner])
+        M, v = simplex.square_root(G[b, inner, inner], q[b, inner])
         values = simplex.least_squares(M, v, centre[inner], soft).values
         a[b] = np.append(values, 1 - values.sum()) if soft else values
     a = np.maximum(a, 0.0)
@@ -50,7 +50,7 @@ def least_squares_many(G: Floats, q: Floats, centre: Floats, soft: bool = False)
     return a[:, :-1] if soft else a
 
 
-def _solved(G: Floats, q: Floats, free: Mask) -> tuple[Floats, Floats]:
+def _solve_free(G: Floats, q: Floats, free: Mask) -> tuple[Floats, Floats]:
     """Minimisers over the free shares, which sum to one, and the multipliers of that sum."""
     problems, classes = q.shape
     bordered = np.zeros((problems, classes + 1, classes + 1))

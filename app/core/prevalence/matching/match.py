@@ -47,7 +47,7 @@ def match_means(means: Floats, batch: Floats, source: Floats, soft: bool) -> Mat
 
 def match_kernel(G: Floats, q: Floats, own: float, source: Floats, soft: bool) -> Match:
     """From the C × C Gram matrix of the classes, C products with the batch, and its own."""
-    M, v = simplex.rooted(G, q)
+    M, v = simplex.square_root(G, q)
     minimum = simplex.least_squares(M, v, source, soft)
     a = minimum.values
     square = max(float(a @ G @ a - 2 * q @ a) + own, 0.0)
@@ -78,14 +78,16 @@ def replicates(
     middle = np.column_stack([columns, batch.mean @ embedding.axes])
     shares = np.empty((count, len(source)))
     for start, end in groups(count, middle.size):
-        drawn = moved(rng, middle, roots, end - start)
+        drawn = draw_around(rng, middle, roots, end - start)
         M, v = drawn[:, :, :-1], drawn[:, :, -1]
         G, q = np.swapaxes(M, 1, 2) @ M, np.einsum("bkc,bk->bc", M, v)
         shares[start:end] = least_squares_many(G, q, source, soft)
     return Replicates(shares, seed)
 
 
-def moved(rng: np.random.Generator, middle: Floats, roots: list[Floats], count: int) -> Floats:
+def draw_around(
+    rng: np.random.Generator, middle: Floats, roots: list[Floats], count: int
+) -> Floats:
     """B × K × J normal draws around ``middle`` (K × J), column j with covariance root_j root_jᵀ."""
     drawn = np.empty((count, *middle.shape))
     for j, L in enumerate(roots):

@@ -92,14 +92,14 @@ class Bins:
             return None
         rng = np.random.default_rng(seed)
         n = self.counts.sum(axis=1)
-        statistic, shares, residual = _fitted(self.counts[None], batch[None], source)
+        statistic, shares, residual = _fit(self.counts[None], batch[None], source)
         conditional = _conditional(self.counts[None])[0]
         mixed = np.maximum(conditional @ shares[0], 0.0)
         validation = np.stack(
             [rng.multinomial(int(n[k]), conditional[:, k], count) for k in range(len(n))], axis=1
         )
         batches = rng.multinomial(size, mixed / mixed.sum(), count)
-        drawn, _, _ = _fitted(validation.astype(np.float64), batches.astype(np.float64), source)
+        drawn, _, _ = _fit(validation.astype(np.float64), batches.astype(np.float64), source)
         p = (1 + int(np.count_nonzero(drawn >= statistic[0]))) / (1 + count)
         return Fit(float(statistic[0]), p, "posteriors", float(residual[0]), seed, count)
 
@@ -117,7 +117,7 @@ def _conditional(counts: Floats) -> Floats:
     return np.swapaxes(smoothed / smoothed.sum(axis=2, keepdims=True), 1, 2)
 
 
-def _fitted(counts: Floats, batch: Floats, source: Floats) -> tuple[Floats, Floats, Floats]:
+def _fit(counts: Floats, batch: Floats, source: Floats) -> tuple[Floats, Floats, Floats]:
     """Statistics, B × C shares and total variations of B problems.
 
     ``counts``: B × C × J of validation rows, ``batch``: B × J. Fitted twice, the second time with

@@ -3,7 +3,7 @@
 Solved in the basis of M's right singular vectors, p = centre + V y, where the Hessian is
 diagonal; directions that M does not see get a curvature too small to matter, so that the
 minimiser nearest to the centre is chosen. Adjusted counts and feature matching are both this
-problem, M holding a column per class; where only G = MᵀM and q = Mᵀv are known, ``rooted``
+problem, M holding a column per class; where only G = MᵀM and q = Mᵀv are known, ``square_root``
 gives an M and a v that have them.
 """
 
@@ -72,7 +72,7 @@ def least_squares(M: Floats, v: Floats, centre: Floats, soft: bool = False) -> S
     return Shares(p, status, basis.unidentified, gap)
 
 
-def rooted(G: Floats, q: Floats) -> tuple[Floats, Floats]:
+def square_root(G: Floats, q: Floats) -> tuple[Floats, Floats]:
     """M (at most C × C) and v with MᵀM = G and Mᵀv = q, for a positive semidefinite G."""
     values, vectors = np.linalg.eigh(G)
     if values[-1] <= 0:

@@ -83,7 +83,7 @@ def likelihood_ratio_test(
     )
 
 
-def replaced(test: ShiftTest, p_value: float, seed: int, replicates: int) -> ShiftTest:
+def with_p_value(test: ShiftTest, p_value: float, seed: int, replicates: int) -> ShiftTest:
     """The same test with a p-value by resampling."""
     return replace(
         test,

@@ -52,13 +52,13 @@ def null_statistics(
     return drawn
 
 
-def rounded(size: float) -> float:
+def round_size(size: float) -> float:
     """``size`` to two digits: batches of about one size share their null statistics."""
     digits = 10.0 ** max(np.floor(np.log10(max(size, 1.0))) - 1, 0)
     return float(max(np.round(size / digits) * digits, 1.0))
 
 
-def rescaled(null: Floats, drawn_for: float, size: float, validation_size: float) -> Floats:
+def rescale(null: Floats, drawn_for: float, size: float, validation_size: float) -> Floats:
     """Null statistics of one batch size for another, by the ratio of 1 + N/n."""
     factor = (1 + size / validation_size) / (1 + drawn_for / validation_size)
     moved: Floats = null * factor

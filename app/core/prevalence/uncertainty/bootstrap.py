@@ -32,12 +32,12 @@ LARGEST = 20_000_000
 """Most row weights, replicates × rows, that a likelihood bootstrap draws."""
 
 
-def counted(counts: Floats, seed: int, replicates: int = REPLICATES) -> Replicates:
+def resample_counts(counts: Floats, seed: int, replicates: int = REPLICATES) -> Replicates:
     """Replicates of the shares of J counts."""
     return Replicates(_shares(np.random.default_rng(seed), counts, replicates), seed)
 
 
-def inverted(
+def resample_inversion(
     method: Callable[[Floats, Floats, Floats], Floats],
     confusion: ConfusionMatrix,
     counts: Floats,
@@ -57,7 +57,7 @@ def _shares(rng: np.random.Generator, counts: Floats, replicates: int) -> Floats
     return rng.dirichlet(counts + 1.0 / len(counts), replicates)
 
 
-def maximised(
+def resample_maximum(
     likelihood: Likelihood,
     top: MleResult,
     seed: int,
@@ -81,11 +81,11 @@ def maximised(
     full[:, known] = shares
     if source is not None:
         hessian = likelihood.hessian(top.prevalence)[0] if top.hessian is None else top.hessian
-        full = _moved(rng, full, likelihood, top.prevalence, hessian, source)
+        full = _move(rng, full, likelihood, top.prevalence, hessian, source)
     return Replicates(full, seed)
 
 
-def linearised(
+def draw_expansion(
     likelihood: Likelihood,
     top: MleResult,
     seed: int,
@@ -109,11 +109,11 @@ def linearised(
     full = np.zeros((replicates, len(p)))
     full[:, known] = _steps(hessians, 0.5 * (within @ p[known] + drawn), start)
     if source is not None:
-        full = _moved(rng, full, likelihood, p, H, source)
+        full = _move(rng, full, likelihood, p, H, source)
     return Replicates(full, seed)
 
 
-def _moved(
+def _move(
     rng: np.random.Generator,
     shares: Floats,
     likelihood: Likelihood,
@@ -132,17 +132,17 @@ def _moved(
     return moved
 
 
-def averaged(rows: Floats, seed: int, replicates: int = REPLICATES) -> Replicates:
+def resample_mean(rows: Floats, seed: int, replicates: int = REPLICATES) -> Replicates:
     """Replicates of the mean of N × C rows; drawn from the normal limit for long batches."""
     N = len(rows)
     if N * replicates > LARGEST:
-        return averaged_limit(RowMean.of(rows), seed, replicates)
+        return draw_mean(RowMean.of(rows), seed, replicates)
     rng = np.random.default_rng(seed)
     means = [np.dot(drawn, rows) / N for drawn in _weights(rng, np.ones(N), replicates)]
     return Replicates(np.concatenate(means), seed)
 
 
-def averaged_limit(rows: RowMean, seed: int, replicates: int = REPLICATES) -> Replicates:
+def draw_mean(rows: RowMean, seed: int, replicates: int = REPLICATES) -> Replicates:
     """Replicates of a mean, drawn from its normal limit."""
     rng = np.random.default_rng(seed)
     spread = rows.products / rows.size**2
@@ -151,7 +151,7 @@ def averaged_limit(rows: RowMean, seed: int, replicates: int = REPLICATES) -> Re
 
 
 def too_large(likelihood: Likelihood, replicates: int = REPLICATES) -> bool:
-    """Whether ``maximised`` would draw and multiply too much."""
+    """Whether ``resample_maximum`` would draw and multiply too much."""
     classes = len(likelihood.known)
     work = likelihood.rows * replicates * (1 + classes * classes / 20)
     return classes > MOST_CLASSES or work > 5 * LARGEST
@@ -218,7 +218,7 @@ def _steps(hessians: Floats, m: Floats, shares: Floats) -> Floats:
     free = np.ones(b.shape, dtype=bool)
     y = np.zeros_like(b)
     for _ in range(EXCHANGES):
-        y = _solved(hessians, b, free)
+        y = _solve_free(hessians, b, free)
         slope = np.einsum("gkl,gl->gk", hessians, y) - b
         wrong = np.where(free, y < 0, slope < -1e-10)
         unsettled = wrong.any(axis=1)
@@ -234,7 +234,7 @@ def _steps(hessians: Floats, m: Floats, shares: Floats) -> Floats:
     return 0.999999999 * scaled + 1e-9 * shares
 
 
-def _solved(hessians: Floats, b: Floats, free: Mask) -> Floats:
+def _solve_free(hessians: Floats, b: Floats, free: Mask) -> Floats:
     """H⁻¹ b on the free classes of each of G problems, zero elsewhere; −1 where H is singular."""
     inside = free[:, :, None] & free[:, None, :]
     systems = np.where(inside, hessians, np.eye(b.shape[1]))

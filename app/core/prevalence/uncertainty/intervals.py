@@ -69,14 +69,14 @@ def likelihood_intervals(
     work = likelihood.rows * len(p) + len(p) ** 3
     approximate = work * len(profiled) > (MOST_WORK if likelihood.at_hand else 0)
     if approximate:
-        _expanded(likelihood, top, hessian, spread, profiled, level, (lower, upper))
+        _expand(likelihood, top, hessian, spread, profiled, level, (lower, upper))
     else:
         for k in profiled:
             moving = _moving(likelihood, p, int(k))
             own = spread
             if (moving != free).any():
                 own = covariance(likelihood, p, hessian, moving, source, of)
-            lower[k], upper[k] = _profiled(likelihood, top, int(k), level, own)
+            lower[k], upper[k] = _profile_ends(likelihood, top, int(k), level, own)
     if len(likelihood.known) == 2:
         _mirror(classes, likelihood.known, p, lower, upper)
     return Intervals(lower, upper, level, approximate)
@@ -124,7 +124,7 @@ def _reach(likelihood: Likelihood, p: Floats, k: int, limit: float, variance: fl
     return float(limit / (slope + np.sqrt(slope**2 + limit / variance)))
 
 
-def _expanded(
+def _expand(
     likelihood: Likelihood,
     top: MleResult,
     hessian: Floats,
@@ -153,7 +153,7 @@ def _expanded(
         column = hessian[free, k]
         curvature = max(float(hessian[k, k] - column @ inverse @ column), 0.0)
         slope = min(max(1.0 - float(m[k]), 0.0), 1.0)
-        drop = _raised(limit, level, 1.0 - slope) * wider / (2 * N)
+        drop = _raise_limit(limit, level, 1.0 - slope) * wider / (2 * N)
         root = slope + np.sqrt(slope**2 + 2 * curvature * drop)
         ends[1][k] = min(2 * drop / root, 1.0) if root > 0 else 1.0
 
@@ -175,13 +175,13 @@ def _count_like(share: float, effective: float, limit: float) -> tuple[float, fl
     return ends[0], ends[1]
 
 
-def _raised(limit: float, level: float, m: float) -> float:
+def _raise_limit(limit: float, level: float, m: float) -> float:
     """The limit for a share at zero whose multiplier is ``m``."""
     exact = -2 * np.log((1 - level) / 2)
     return limit + max(float(exact) - limit, 0.0) * min(max(1 - m, 0.0), 1.0)
 
 
-def _profiled(
+def _profile_ends(
     likelihood: Likelihood, top: MleResult, k: int, level: float, spread: Covariance
 ) -> tuple[float, float]:
     """Ends of the profile interval, stretched about the share for realised shares."""
@@ -190,7 +190,7 @@ def _profiled(
     plain = float(chdtri(1, 1 - level))
     if p in (0.0, 1.0):
         m = likelihood.multipliers(top.prevalence)
-        plain = _raised(plain, level, float(m[k] if p == 0 else np.delete(m, k).max()))
+        plain = _raise_limit(plain, level, float(m[k] if p == 0 else np.delete(m, k).max()))
     wider = total > alone > 0
     limit = plain * (total / alone if wider else 1.0)
     direction = spread.target[:, k] / alone if alone > 0 else -top.prevalence

@@ -72,7 +72,7 @@ def window_test(
 
     ``likelihood`` and ``sources`` are of the same version and the same kind of batch.
     """
-    nearest, statistic = _explained(likelihood, maximum, sources)
+    nearest, statistic = _explain(likelihood, maximum, sources)
     effect = 0.5 * float(np.abs(maximum.prevalence - sources.source).sum())
     p_value = upper_tail(statistic, sources.degrees_of_freedom)
     return WindowTest(
@@ -89,7 +89,7 @@ def window_test(
     )
 
 
-def _explained(
+def _explain(
     likelihood: Likelihood, maximum: MleResult, sources: SourceSet
 ) -> tuple[Floats, float]:
     """The nearest source priors of the set, and the statistic there."""
@@ -106,10 +106,10 @@ def _explained(
         return nearest, max(2 * N * (maximum.gain - likelihood.gain(nearest)), 0.0)
     if sources.distance(p) <= sources.limit:
         return p, 0.0
-    return _pooled(likelihood, maximum, sources)
+    return _search(likelihood, maximum, sources)
 
 
-def _pooled(likelihood: Likelihood, maximum: MleResult, sources: SourceSet) -> tuple[Floats, float]:
+def _search(likelihood: Likelihood, maximum: MleResult, sources: SourceSet) -> tuple[Floats, float]:
     """By the search for κ: 1/√distance is nearly linear in it, by the quadratic approximation."""
     N, limit, aim = likelihood.size, sources.limit, sources.limit**-0.5
     pool = _Pool.of(likelihood, sources)

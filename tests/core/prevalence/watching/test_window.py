@@ -12,7 +12,7 @@ from app.core.prevalence.likelihood.likelihood import Likelihood
 from app.core.prevalence.source import Source, SourceModel, ValidationSet, derive
 from app.core.prevalence.watching.eprocess import EProcess
 from app.core.prevalence.watching.source_set import SourceSet
-from app.core.prevalence.watching.window import WindowTest, _pooled, window_test
+from app.core.prevalence.watching.window import WindowTest, _search, window_test
 from tests.core.prevalence.watching.examples import draw, registered
 
 TWO, THREE = np.array([0.9, 0.1]), np.array([0.7, 0.2, 0.1])
@@ -139,7 +139,7 @@ class TestMoreClasses:
         _, rows = draw(rng, 500, np.array([0.7, 0.3]), 2.0, TWO)
         likelihood = Likelihood.of(rows, model.priors, calibration=model.calibration)
         top, sources = mle(likelihood), SourceSet.of(model)
-        nearest, statistic = _pooled(likelihood, top, sources)
+        nearest, statistic = _search(likelihood, top, sources)
         exact = window_test(likelihood, top, sources, 0.01)
         assert statistic == pytest.approx(exact.statistic, abs=5e-3)
         np.testing.assert_allclose(nearest, exact.nearest, atol=1e-4)
