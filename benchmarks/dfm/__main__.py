@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from app.core.arrays import Floats
-from benchmarks.dfm import cytometry, gaussians, picture
+from benchmarks.charts import charts
+from benchmarks.dfm import cytometry, gaussians
 from benchmarks.dfm.gaussians import DIMENSIONS, NOISES, SHARES
 from benchmarks.dfm.methods import DIMENSION, FEW, METHODS
 from benchmarks.report import heading, table
@@ -31,7 +32,7 @@ def main() -> None:
     means = found.mean(axis=(2, 3))
     if given.picture is not None:
         given.picture.write_text(
-            picture.charts(NOISES, METHODS, SHARES, means, "share of what is none of the classes")
+            charts(NOISES, METHODS, SHARES, means, "share of what is none of the classes")
         )
     print("# Matching features under contamination\n")
     print(heading("dfm"))

@@ -1,20 +1,22 @@
 """Adaptive mixtures of regressions on the experiments of the paper they come from.
 
-python -m benchmarks.mixtures [--data DIR] [--repeats 100] [--seed 1]
+python -m benchmarks.mixtures [--data DIR] [--repeats 100] [--seed 1] [--picture FILE]
 
-Writes docs/results/mixtures.md and its picture: the introductory example, table 2 (which link
-BIC selects), figure 5 (rows of the target from 6 to 200) and, with --data, CO2 from 1980 to 1999.
+Prints the introductory example, table 2 (which link BIC selects), figure 5 (rows of the target from
+6 to 200; with --picture drawn too) and, with --data, CO2 from 1980 to 1999.
 """
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from app.core.arrays import Floats
 from app.core.mixtures.adapt import adapt
 from app.core.mixtures.fit import fit
+from benchmarks.charts import charts
 from benchmarks.mixtures import co2
-from benchmarks.mixtures.pictures import lines
 from benchmarks.mixtures.simulated import (
     MODELS,
     SCENARIOS,
@@ -29,7 +31,6 @@ from benchmarks.mixtures.simulated import (
 )
 from benchmarks.report import heading, table
 
-RESULTS = Path("docs/results")
 SIZES = (6, 10, 20, 50, 100, 200)
 PRINTED_EXAMPLE = {"MR": "3704.4", "AMRp, pM3c": "26.4", "AMRb, A = I": "45.2"}
 PRINTED_COUNTS = {
@@ -49,7 +50,7 @@ PRINTED_COUNTS = {
 
 def by_size(repeats: int, seed: int) -> dict[int, dict[str, list[Score]]]:
     """The introductory example again and again, at every size."""
-    found: dict[int, dict[str, list[Score]]] = {size: {} for size in SIZES}
+    scores: dict[int, dict[str, list[Score]]] = {size: {} for size in SIZES}
     for repeat in range(repeats):
         random = np.random.default_rng([seed, repeat])
         source = fit(*rows_of(SOURCE, 1000, -3, random), 2, degree=2, starts=4).mixture
@@ -57,8 +58,8 @@ def by_size(repeats: int, seed: int) -> dict[int, dict[str, list[Score]]]:
         for size in SIZES:
             x, y = rows_of(TRIPLED, size, 0, random)
             for name, one in compared(source, x, y, held, repeat).items():
-                found[size].setdefault(name, []).append(one)
-    return found
+                scores[size].setdefault(name, []).append(one)
+    return scores
 
 
 def example(scores: dict[str, list[Score]]) -> str:
@@ -82,17 +83,22 @@ def example(scores: dict[str, list[Score]]) -> str:
     return table(["model", "oracle MSE", "the paper's", "MSE", "ln p(y given x)"], rows)
 
 
-def figure(found: dict[int, dict[str, list[Score]]]) -> tuple[str, str]:
-    """Median log10 of the oracle MSE by size: a table and a picture."""
-    names = list(found[SIZES[0]])
-    curves = {
-        name: [float(np.median([np.log10(s.oracle) for s in found[n][name]])) for n in SIZES]
-        for name in names
-    }
-    rows = [[str(n), *(f"{curves[name][i]:.2f}" for name in names)] for i, n in enumerate(SIZES)]
-    rows = [[cell.replace("nan", "–") for cell in row] for row in rows]
-    drawing = lines("Rows of the target", SIZES, curves, "median log10 of the oracle MSE")
-    return table(["n*", *names], rows), drawing
+def medians(scores: dict[int, dict[str, list[Score]]]) -> Floats:
+    """The median log10 of the oracle MSE: sizes × models."""
+    return np.array(
+        [
+            [float(np.median([np.log10(s.oracle) for s in each])) for each in scores[size].values()]
+            for size in SIZES
+        ]
+    )
+
+
+def figure(names: Sequence[str], curves: Floats) -> str:
+    """The same as a table."""
+    rows = [
+        [str(n), *(f"{value:.2f}" for value in row)] for n, row in zip(SIZES, curves, strict=True)
+    ]
+    return table(["n*", *names], [[cell.replace("nan", "–") for cell in row] for row in rows])
 
 
 def selections(repeats: int, seed: int, low: float) -> str:
@@ -117,16 +123,17 @@ def selections(repeats: int, seed: int, low: float) -> str:
 
 
 def main() -> None:
-    """Write the page and the picture."""
+    """Print the tables, and write the picture."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", type=Path)
     parser.add_argument("--repeats", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
+    parser.add_argument("--picture", type=Path)
+    arguments = parser.parse_args()
     head = heading("mixtures", ("numpy", "scipy"))
-    half = max(1, asked.repeats // 2)
-    found = by_size(half, asked.seed)
-    sizes, drawing = figure(found)
+    half = max(1, arguments.repeats // 2)
+    scores = by_size(half, arguments.seed)
+    names, curves = list(scores[SIZES[0]]), medians(scores)
     parts = [
         "# Adaptive mixtures of regressions",
         head,
@@ -136,21 +143,26 @@ def main() -> None:
         "the paper shows one run. Deviations are tripled with the coefficients. "
         "Errors are on [-3, 3], so half of them extrapolate. MSE and density of AMRb are on a "
         "tenth of the 5,000 validation rows.\n",
-        example(found[20]),
+        example(scores[20]),
         f"## Figure 5: rows of the target, {half} repetitions\n\nMedian log10 of the oracle MSE. "
-        "MR cannot be fitted to 6 rows.\n\n![Median error by rows](mixtures.svg)\n",
-        sizes,
+        "MR cannot be fitted to 6 rows.\n",
     ]
+    if arguments.picture is not None:
+        title, label = "Median log10 of the oracle MSE", "rows of the target"
+        drawing = charts(
+            [title], names, SIZES, curves[None], label, logarithmic=True, width=640, height=320
+        )
+        arguments.picture.write_text(drawing, encoding="utf-8")
+        parts.append(f"![Median error by rows]({arguments.picture.name})\n")
+    parts.append(figure(names, curves))
     for low in (-3.0, 0.0):
         parts += [
-            f"## Table 2: selections by BIC, {asked.repeats} repetitions, x on [{low:g}, 3]\n\n"
+            f"## Table 2: selections by BIC, {arguments.repeats} repetitions, x on [{low:g}, 3]\n\n"
             "Percent, the paper's in brackets (it does not say on which interval its rows lie).\n",
-            selections(asked.repeats, asked.seed, low),
+            selections(arguments.repeats, arguments.seed, low),
         ]
-    if asked.data:
-        parts += ["## CO2, 1980 to 1999\n", co2.report(asked.data, 20, asked.seed)]
-    (RESULTS / "mixtures.md").write_text("\n".join(parts), encoding="utf-8")
-    (RESULTS / "mixtures.svg").write_text(drawing, encoding="utf-8")
+    if arguments.data:
+        parts += ["## CO2, 1980 to 1999\n", co2.report(arguments.data, 20, arguments.seed)]
     print("\n".join(parts))
 
 

@@ -3,11 +3,11 @@ from xml.etree import ElementTree
 
 import numpy as np
 
+from benchmarks.charts import charts
 from benchmarks.dfm.__main__ import claims
 from benchmarks.dfm.cytometry import removals
 from benchmarks.dfm.gaussians import DIMENSIONS, NOISES, SHARES, _one
 from benchmarks.dfm.methods import METHODS
-from benchmarks.dfm.picture import charts
 
 
 def test_soft_random_features_withstand_a_far_class() -> None:
