@@ -2,17 +2,60 @@
 
 import io
 import json
-from collections.abc import Callable
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import numpy as np
 import pytest
 
+from app.main import create_app
+from app.settings import Settings
 from tests.api.sources import CLASSES, COUNTED, register, validation
+from tests.conftest import served
 
 GOOD = [[0.5, 0.5]]
 EVEN = {"priors": {"legit": 0.5, "fraud": 0.5}}
+
+
+def row_counts(database: Path) -> dict[str, int]:
+    """The rows of every table."""
+    with closing(sqlite3.connect(database)) as connection:
+        names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        return {
+            name: connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0]
+            for (name,) in names.fetchall()
+        }
+
+
+@pytest.fixture(scope="module")
+def database(workspace: Path, sqlite_template: Path) -> Path:
+    path = workspace / f"m{uuid4().hex}.db"
+    shutil.copy(sqlite_template, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def lasting(database: Path) -> Iterator[httpx.Client]:
+    """A client of one service; no table may have gained or lost a row by what was refused."""
+    before: dict[str, int] = {}
+
+    def count(request: httpx.Request) -> None:
+        before.update(row_counts(database))
+
+    def compare(answer: httpx.Response) -> None:
+        if answer.is_error:
+            assert row_counts(database) == before
+
+    settings = Settings(database_url=f"sqlite:///{database}", max_body_bytes=1_000_000)
+    with served(create_app(settings)) as client:
+        client.event_hooks = {"request": [count], "response": [compare]}
+        yield client
 
 
 @pytest.fixture(scope="module")
@@ -561,14 +604,12 @@ class TestNpy:
         problem(answer, answer.status_code)
 
 
-def test_nothing_was_stored(lasting: httpx.Client, cards: str, bare: str) -> None:
-    before = lasting.get("/v1/estimates").json()["items"]
-    lasting.post(f"{cards}/estimates", json={"posteriors": [[0.5, 0.6]]})
-    lasting.post(f"{cards}/estimates", json={"posteriors": GOOD, "method": "guess"})
-    assert lasting.get("/v1/estimates").json()["items"] == before
-    assert {m["name"] for m in lasting.get("/v1/models").json()["items"]} <= {
-        "cards",
-        "bare",
-        "empty",
-        "digits",
-    }
+def test_only_what_is_right_is_stored(lasting: httpx.Client, cards: str, database: Path) -> None:
+    before = row_counts(database)
+    problem(lasting.post(f"{cards}/estimates", json={"posteriors": [[0.5, 0.6]]}), 422)
+    problem(lasting.post(f"{cards}/estimates", json={"posteriors": GOOD, "method": "guess"}), 422)
+    problem(lasting.post("/v1/models", json={"name": "unheard", "classes": ["a", "a"]}), 422)
+    assert row_counts(database) == before
+    assert lasting.post(f"{cards}/estimates", json={"posteriors": GOOD}).status_code == 201
+    stored = {name: before[name] + 1 for name in ("estimates", "audit")}
+    assert row_counts(database) == {**before, **stored}
