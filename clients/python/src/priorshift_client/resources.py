@@ -155,16 +155,11 @@ class BaseClient(Resource[AnyRunner], Generic[AnyRunner, Transport]):
         policy = retries if isinstance(retries, Retries) else Retries(retries)
         runner = self._open(self._connection, policy, transport)
         super().__init__(runner)
-        self.models = Models(runner)
-        self.versions = Versions(runner)
-        self.aliases = Aliases(runner)
-        self.estimates = Estimates(runner)
-        self.evaluations = Evaluations(runner)
-        self.jobs = Jobs(runner)
-        self.keys = Keys(runner)
-        self.monitors = Monitors(runner)
-        self.alerts = Alerts(runner)
-        self.webhooks = Webhooks(runner)
+        self.models, self.versions = Models(runner), Versions(runner)
+        self.aliases, self.estimates = Aliases(runner), Estimates(runner)
+        self.evaluations, self.jobs = Evaluations(runner), Jobs(runner)
+        self.keys, self.monitors = Keys(runner), Monitors(runner)
+        self.alerts, self.webhooks = Alerts(runner), Webhooks(runner)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self._connection)!r})"

@@ -203,12 +203,18 @@ class Posteriors:
 
 
 @dataclass(frozen=True)
-class ShiftTest:
-    """Whether the priors have shifted."""
+class BatchTest:
+    """A test of a batch of ``size`` rows under a version."""
 
     model: str
     version: int
     size: int
+
+
+@dataclass(frozen=True)
+class ShiftTest(BatchTest):
+    """Whether the priors have shifted."""
+
     shift: Shift
     diagnostics: Diagnostics
     warnings: tuple[Warning, ...]
@@ -220,12 +226,9 @@ class ShiftTest:
 
 
 @dataclass(frozen=True)
-class RegionTest:
+class RegionTest(BatchTest):
     """Whether stated priors are compatible with a batch; no statistic where they are impossible."""
 
-    model: str
-    version: int
-    size: int
     inside: bool
     level: float
     statistic: float | None
