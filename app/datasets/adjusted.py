@@ -18,7 +18,7 @@ from typing import Any
 from app.core.arrays import AnyFloats
 from app.core.errors import InvalidInput
 from app.datasets import paths, writing
-from app.datasets.arrow import pyarrow
+from app.datasets.arrow import ArrowFile, ArrowSchema, ArrowTable, ArrowType, pyarrow
 from app.datasets.dataset import Resolved
 from app.datasets.folders import Segments
 from app.datasets.partition import Counts, FilePartition, Taken
@@ -143,7 +143,7 @@ class Output:
             return found
         counts = Counts()
 
-        def fill(sink: Any) -> None:
+        def fill(sink: ArrowFile) -> None:
             nonlocal counts
             counts = self._fill(sink, number, partition, adjust)
 
@@ -164,7 +164,9 @@ class Output:
         text = json.dumps(content, indent=1).encode()
         writing.put(self.root, (*self.place, DONE), lambda sink: sink.write(text))
 
-    def _fill(self, sink: Any, number: int, partition: FilePartition, adjust: Adjust) -> Counts:
+    def _fill(
+        self, sink: ArrowFile, number: int, partition: FilePartition, adjust: Adjust
+    ) -> Counts:
         import pyarrow.parquet as pq
 
         schema = self._schema(partition)
@@ -184,14 +186,14 @@ class Output:
             writer.add_key_value_metadata({KEY: json.dumps(said).encode()})
         return counts
 
-    def _schema(self, partition: FilePartition) -> Any:
+    def _schema(self, partition: FilePartition) -> ArrowSchema:
         pa = pyarrow()
         types = dict(partition.types) | {value.name: value.type for value in partition.folders}
         number = pa.float32() if self.single else pa.float64()
         fields = [(name, _plain(types[name])) for name in partition.wanted.keys]
         return pa.schema([*fields, *((name, number) for name in partition.wanted.classes)])
 
-    def _identity(self, number: int) -> list[Any]:
+    def _identity(self, number: int) -> list[object]:
         return [self.job, self.digest, number]
 
 
@@ -199,7 +201,7 @@ def _name(number: int) -> str:
     return f"part-{number:05d}.parquet"
 
 
-def _plain(kind: Any) -> Any:
+def _plain(kind: ArrowType) -> ArrowType:
     """A type of which files need no dictionary."""
     return kind.value_type if pyarrow().types.is_dictionary(kind) else kind
 
@@ -217,7 +219,7 @@ def _grouped(taken: Iterator[Taken]) -> Iterator[list[Taken]]:
     yield found
 
 
-def _columns(taken: Taken, adjust: Adjust, schema: Any) -> Any:
+def _columns(taken: Taken, adjust: Adjust, schema: ArrowSchema) -> ArrowTable:
     pa = pyarrow()
     adjusted = adjust(taken.piece.posteriors)
     count = len(schema.names) - adjusted.shape[1]

@@ -7,7 +7,7 @@ that are told.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from app.core.errors import Faults, InvalidInput
 from app.core.names import Spellings, named
 from app.core.spelling import NUMBER, find
 from app.datasets import filters
-from app.datasets.arrow import pyarrow
+from app.datasets.arrow import ArrowArray, ArrowTable, ArrowType, pyarrow
 from app.engines.engine import MOST_GROUPS, too_many
 
 LONGEST_GROUP = 256
@@ -78,33 +78,33 @@ class Wrong:
         return sorted(self._messages.items())[: Faults.SHOWN]
 
 
-def single(kinds: Sequence[Any]) -> bool:
+def single(kinds: Sequence[ArrowType]) -> bool:
     """Whether posteriors of these types are float32, rather than float64."""
     types = pyarrow().types
     return all(types.is_float32(kind) or types.is_float16(kind) for kind in kinds)
 
 
-def numeric(kind: Any) -> bool:
+def numeric(kind: ArrowType) -> bool:
     """Whether a column may hold posteriors."""
     types = pyarrow().types
     return bool(types.is_floating(kind) or types.is_integer(kind) or types.is_decimal(kind))
 
 
-def textual(kind: Any) -> bool:
+def textual(kind: ArrowType) -> bool:
     """Whether a column holds text, as it is or as a dictionary."""
     types = pyarrow().types
     kind = kind.value_type if types.is_dictionary(kind) else kind
     return bool(types.is_string(kind) or types.is_large_string(kind))
 
 
-def groupable(kind: Any) -> bool:
+def groupable(kind: ArrowType) -> bool:
     """Whether rows can be grouped by a column: text, whole numbers, days, times, truth."""
     types = pyarrow().types
     plain = types.is_integer(kind) or types.is_boolean(kind) or types.is_decimal(kind)
     return bool(textual(kind) or plain or types.is_date(kind) or types.is_timestamp(kind))
 
 
-def spells(kind: Any, classes: Sequence[str]) -> bool:
+def spells(kind: ArrowType, classes: Sequence[str]) -> bool:
     """Whether a column may hold labels: text, or numbers or truth values that spell a class."""
     types = pyarrow().types
     kind = kind.value_type if types.is_dictionary(kind) else kind
@@ -113,7 +113,7 @@ def spells(kind: Any, classes: Sequence[str]) -> bool:
     return textual(kind) or (numeric(kind) and any(map(NUMBER.fullmatch, classes)))
 
 
-def posteriors(batch: Any, names: Sequence[str], wrong: Wrong) -> AnyFloats:
+def posteriors(batch: ArrowTable, names: Sequence[str], wrong: Wrong) -> AnyFloats:
     """Columns side by side, n × C, few of them in columns of memory; missing numbers are told."""
     columns = [batch.column(name) for name in names]
     kind = np.float32 if single([column.type for column in columns]) else np.float64
@@ -167,7 +167,7 @@ def _kinds(rows: Floats) -> Floats:
     return found
 
 
-def labels(column: Any, classes: Sequence[str], wrong: Wrong) -> Codes:
+def labels(column: ArrowArray, classes: Sequence[str], wrong: Wrong) -> Codes:
     """A column of labels as positions of the classes that they spell; others are told."""
     if pyarrow().types.is_decimal(column.type):
         column = column.cast(pyarrow().float64())
@@ -197,7 +197,7 @@ class Coded:
     codes: Codes
 
 
-def group_column(column: Any, name: str, wrong: Wrong, at: str) -> Coded:
+def group_column(column: ArrowArray, name: str, wrong: Wrong, at: str) -> Coded:
     """A column to group by; missing values are told, too many or long ones an ``InvalidInput``.
 
     Rows without a value are no group: a share of what is not known to be anything is of no use, and
@@ -260,7 +260,7 @@ def _dense(codes: Codes, size: int) -> tuple[Codes, Codes]:
     return used, place[codes]
 
 
-def _coded(column: Any) -> Coded:
+def _coded(column: ArrowArray) -> Coded:
     pa = pyarrow()
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
@@ -279,7 +279,7 @@ def _coded(column: Any) -> Coded:
 _BAD = "\ud800"
 
 
-def _levels(values: Any) -> list[str | None]:
+def _levels(values: ArrowArray) -> list[str | None]:
     """Values in words; ``_BAD`` for text that is none."""
     pa = pyarrow()
     if not textual(values.type):
@@ -298,7 +298,7 @@ def _text(value: bytes | None) -> str | None:
         return _BAD
 
 
-def _shown(value: Any) -> str | None:
+def _shown(value: object) -> str | None:
     if value is None:
         return None
     if isinstance(value, bool):

@@ -12,7 +12,7 @@ from functools import reduce
 from typing import Any
 
 from app.core.errors import InvalidInput
-from app.datasets.arrow import pyarrow
+from app.datasets.arrow import ArrowArray, ArrowLibrary, ArrowScalar, ArrowType, pyarrow
 from app.datasets.filters import Both, Compare, Either, In, IsNull, Node, Not, Value, wrong
 
 OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
@@ -34,11 +34,11 @@ class Conditions:
     ``at``: the pointer of the filter.
     """
 
-    types: Mapping[str, Any]
-    of: Callable[[str], Any]
+    types: Mapping[str, ArrowType]
+    of: Callable[[str], ArrowArray]
     at: str
 
-    def met(self, node: Node, turned: bool = False) -> Any:
+    def met(self, node: Node, turned: bool = False) -> ArrowArray:
         """A filter, or its opposite: a mask, or an expression."""
         import pyarrow.compute as pc
 
@@ -57,7 +57,7 @@ class Conditions:
             case Compare(column, operator, value, place):
                 return self._compared(column, operator, value, place, turned)
 
-    def _type(self, column: str, place: int) -> Any:
+    def _type(self, column: str, place: int) -> ArrowType:
         if column not in self.types:
             known = ", ".join(list(self.types)[:LISTED])
             more = ", …" if len(self.types) > LISTED else ""
@@ -65,7 +65,9 @@ class Conditions:
         kind = self.types[column]
         return kind.value_type if pyarrow().types.is_dictionary(kind) else kind
 
-    def _among(self, column: str, values: tuple[Value, ...], place: int, turned: bool) -> Any:
+    def _among(
+        self, column: str, values: tuple[Value, ...], place: int, turned: bool
+    ) -> ArrowArray:
         import pyarrow.compute as pc
 
         kind = self._type(column, place)
@@ -78,7 +80,9 @@ class Conditions:
             return among
         return pc.and_kleene(pc.invert(among), pc.is_valid(self.of(column)))
 
-    def _compared(self, column: str, operator: str, value: Value, place: int, turned: bool) -> Any:
+    def _compared(
+        self, column: str, operator: str, value: Value, place: int, turned: bool
+    ) -> ArrowArray:
         import pyarrow.compute as pc
 
         kind = self._type(column, place)
@@ -100,13 +104,13 @@ class Conditions:
             return pc.invert(_test(operator)(self.of(column), scalar))
         return _test(OPPOSITE[operator])(self.of(column), scalar)
 
-    def _none(self, column: str) -> Any:
+    def _none(self, column: str) -> ArrowArray:
         """What no value passes."""
         import pyarrow.compute as pc
 
         return pc.and_kleene(pc.is_valid(self.of(column)), pc.is_null(self.of(column)))
 
-    def _scalar(self, kind: Any, value: Value, column: str, place: int) -> Any:
+    def _scalar(self, kind: ArrowType, value: Value, column: str, place: int) -> ArrowScalar:
         """A value as the column's type; None for a number that no integer of the type is."""
         pa = pyarrow()
         words, convert = _conversion(pa.types, kind)
@@ -141,10 +145,11 @@ def possible(node: Node, known: Conditions, turned: bool = False) -> bool:
             return node.column not in known.types or known.met(node, turned)[0].as_py() is True
 
 
-def _test(operator: str) -> Any:
+def _test(operator: str) -> Callable[[ArrowArray, ArrowScalar], ArrowArray]:
     import pyarrow.compute as pc
 
-    return getattr(pc, KERNELS[operator])
+    kernel: Callable[[ArrowArray, ArrowScalar], ArrowArray] = getattr(pc, KERNELS[operator])
+    return kernel
 
 
 def _passes(operator: str, value: Any) -> bool:
@@ -161,13 +166,13 @@ def _whole(operator: str, value: Decimal) -> tuple[str, int | Decimal]:
     return operator, value
 
 
-def _text(kind: Any, value: Value) -> Any:
+def _text(kind: ArrowType, value: Value) -> ArrowScalar:
     if not isinstance(value, str):
         raise TypeError
     return value
 
 
-def _truth(kind: Any, value: Value) -> Any:
+def _truth(kind: ArrowType, value: Value) -> ArrowScalar:
     if not isinstance(value, bool):
         raise TypeError
     return value
@@ -179,7 +184,7 @@ def _number(value: Value) -> int | Decimal:
     return value
 
 
-def _integer(kind: Any, value: Value) -> Any:
+def _integer(kind: ArrowType, value: Value) -> ArrowScalar:
     number = _number(value)
     signed = str(kind).startswith("int")
     low, high = (-(2 ** (kind.bit_width - 1)), 2 ** (kind.bit_width - 1) - 1)
@@ -188,15 +193,15 @@ def _integer(kind: Any, value: Value) -> Any:
     return number if isinstance(number, int) and low <= number <= high else None
 
 
-def _floating(kind: Any, value: Value) -> Any:
+def _floating(kind: ArrowType, value: Value) -> ArrowScalar:
     return float(_number(value))
 
 
-def _decimal(kind: Any, value: Value) -> Any:
+def _decimal(kind: ArrowType, value: Value) -> ArrowScalar:
     return Decimal(_number(value))
 
 
-def _time(kind: Any, value: Value) -> Any:
+def _time(kind: ArrowType, value: Value) -> ArrowScalar:
     found = datetime.fromisoformat(_text(kind, value))
     if kind.tz is None and found.tzinfo is not None:
         raise ValueError("a time zone for a column without")
@@ -205,15 +210,17 @@ def _time(kind: Any, value: Value) -> Any:
     return found if kind.tz is None or found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
-def _date(kind: Any, value: Value) -> Any:
+def _date(kind: ArrowType, value: Value) -> ArrowScalar:
     return date.fromisoformat(_text(kind, value))
 
 
-def _nothing(kind: Any, value: Value) -> Any:
+def _nothing(kind: ArrowType, value: Value) -> ArrowScalar:
     raise TypeError
 
 
-def _conversion(types: Any, kind: Any) -> tuple[str, Callable[[Any, Value], Any]]:
+def _conversion(
+    types: ArrowLibrary, kind: ArrowType
+) -> tuple[str, Callable[[ArrowType, Value], ArrowScalar]]:
     """What values of a type are called, and how one is made; they raise what does not suit."""
     table = [
         (types.is_string(kind) or types.is_large_string(kind), "text", _text),

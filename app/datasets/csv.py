@@ -11,12 +11,11 @@ everything is text: pyarrow cannot hand over a row that is none.
 
 import zlib
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any
 
 from app.core.sheets import Header
-from app.datasets.arrow import pyarrow
+from app.datasets.arrow import ArrowArray, ArrowFile, ArrowTable, ArrowType, pyarrow
 from app.datasets.reading import (
     Batch,
     Broken,
@@ -51,7 +50,7 @@ def survey(opened: Opening, size: int, columns: Mapping[str, Use]) -> Survey:
     return Survey(types, (Chunk(None, size),))
 
 
-def _type(found: Any, use: Use) -> Any:
+def _type(found: ArrowType, use: Use) -> ArrowType:
     """The type of a column that looks like ``found`` at first."""
     pa = pyarrow()
     if use == "number" or (use == "any" and pa.types.is_integer(found)):
@@ -73,12 +72,17 @@ def batches(opened: Opening, selection: Selection, remote: bool) -> Iterator[Bat
     yield from _Careful(selection).batches(opened, done)
 
 
-def _typed(file: Any, selection: Selection) -> Any:
+def _typed(file: ArrowFile, selection: Selection) -> ArrowFile:
     with readable():
         return _read(file, BLOCK, dict(selection.types), None)
 
 
-def _read(file: Any, block: int, types: dict[str, Any], handler: Any) -> Any:
+def _read(
+    file: ArrowFile,
+    block: int,
+    types: dict[str, ArrowType],
+    handler: Callable[[ArrowTable], str] | None,
+) -> ArrowFile:
     from pyarrow import csv
 
     opened = _text(source(file))
@@ -97,7 +101,7 @@ def _read(file: Any, block: int, types: dict[str, Any], handler: Any) -> Any:
     )
 
 
-def _text(opened: Any) -> Any:
+def _text(opened: ArrowFile) -> ArrowFile:
     """A file's text, unpacked, without a mark of its byte order."""
     head = opened.read(PEEK)
     opened.seek(0)
@@ -111,7 +115,7 @@ def _text(opened: Any) -> Any:
     return text
 
 
-def _next(reader: Any) -> Any:
+def _next(reader: ArrowFile) -> ArrowTable:
     with readable():
         return next(reader, None)
 
@@ -142,11 +146,11 @@ class _Careful:
         except Unreadable as error:
             yield Broken(str(error))
 
-    def _reader(self, file: Any, types: dict[str, Any]) -> Any:
+    def _reader(self, file: ArrowFile, types: dict[str, ArrowType]) -> ArrowFile:
         with readable():
             return _read(file, BLOCK, types, self._odd)
 
-    def _odd(self, row: Any) -> str:
+    def _odd(self, row: ArrowTable) -> str:
         """Called for a row of too many or too few cells, which is left out."""
         number = row.number - 2
         self._gaps.append(number - len(self._gaps))
@@ -154,11 +158,11 @@ class _Careful:
         self._told.append(Broken(message, rows=1, row=number))
         return "skip"
 
-    def _converted(self, batch: Any, first: int) -> Batch:
+    def _converted(self, batch: ArrowTable, first: int) -> Batch:
         wrong: dict[int, str] = {}
         columns = []
         for name, kind in self.types.items():
-            cells: list[Any] = []
+            cells: list[object] = []
             _convert(_bytes(batch.column(_latin(name)), kind), kind, name, 0, cells, wrong)
             columns.append(pyarrow().concat_arrays(cells))
         rows = pyarrow().RecordBatch.from_arrays(columns, names=list(self.types))
@@ -182,7 +186,7 @@ def _utf8(text: str) -> bytes:
     return text.encode(LATIN)
 
 
-def _bytes(column: Any, kind: Any) -> Any:
+def _bytes(column: ArrowArray, kind: ArrowType) -> ArrowArray:
     """Cells as the bytes they were in the file; numbers need no care, they are ASCII."""
     pa = pyarrow()
     if not pa.types.is_string(kind):
@@ -193,7 +197,12 @@ def _bytes(column: Any, kind: Any) -> Any:
 
 
 def _convert(
-    column: Any, kind: Any, name: str, first: int, cells: list[Any], wrong: dict[int, str]
+    column: ArrowArray,
+    kind: ArrowType,
+    name: str,
+    first: int,
+    cells: list[object],
+    wrong: dict[int, str],
 ) -> None:
     """Cells as their type, in parts; what is not of it is null, and told by row from ``first``."""
     pa = pyarrow()

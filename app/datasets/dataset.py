@@ -13,15 +13,15 @@ where all of them are, and stands before a column of that name in the files.
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from app.core import deadline
 from app.core.errors import Fault, Faults, InvalidInput
 from app.core.names import Spellings
 from app.datasets import columns, filters
-from app.datasets.arrow import pyarrow
+from app.datasets.arrow import ArrowType, pyarrow
 from app.datasets.listing import Listing
 from app.datasets.partition import SUFFIXES, Counts, FilePartition, Wanted
 from app.datasets.plan import Looked, Plan, folder_values, short
@@ -120,10 +120,9 @@ def _wanted(asked: Asked, classes: Sequence[str], at: str) -> Wanted:
     )
 
 
-def _waited(future: Any) -> Looked:
+def _waited(future: Future[Looked]) -> Looked:
     deadline.check()
-    found: Looked = future.result()
-    return found
+    return future.result()
 
 
 def _resolved(looked: Sequence[Looked], wanted: Wanted) -> Resolved:
@@ -163,7 +162,7 @@ def _told(wrong: Sequence[Looked], at: str) -> InvalidInput:
 
 def _same_keys(looked: Sequence[Looked], wanted: Wanted) -> list[Looked]:
     """Keys are of one type in all files, since they are written to one table."""
-    first: dict[str, Any] = {}
+    first: dict[str, ArrowType] = {}
     found = []
     for file in looked:
         types = dict(file.partitions[0].types) if file.partitions else {}

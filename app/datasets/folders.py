@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, Any, Literal, Protocol
+from typing import IO, Literal, Protocol
+
+from app.datasets.arrow import ArrowFile
 
 Segments = tuple[str, ...]
 """A place below a root; none is the root itself."""
@@ -37,6 +39,6 @@ class Folders(Protocol):
         """What a folder holds, in no order."""
         ...
 
-    def open(self, place: Segments) -> IO[bytes] | Any:
+    def open(self, place: Segments) -> IO[bytes] | ArrowFile:
         """A file to read from: Python's, or one of pyarrow's."""
         ...

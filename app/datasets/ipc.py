@@ -1,8 +1,8 @@
 """Arrow's own files and streams (.arrow, .feather); chunks of a file are its record batches."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
+from app.datasets.arrow import ArrowFile, ArrowTable
 from app.datasets.reading import (
     BATCH_ROWS,
     Batch,
@@ -53,7 +53,7 @@ def batches(opened: Opening, selection: Selection, remote: bool) -> Iterator[Bat
             yield from _stream(reader)
 
 
-def _reader(file: Any, fields: list[int] | None) -> Any:
+def _reader(file: ArrowFile, fields: list[int] | None) -> ArrowFile:
     from pyarrow import ipc
 
     is_file = file.read(len(MAGIC)) == MAGIC
@@ -62,7 +62,7 @@ def _reader(file: Any, fields: list[int] | None) -> Any:
     return (ipc.open_file if is_file else ipc.open_stream)(source(file), options=options)
 
 
-def _chunk(reader: Any, chunk: int) -> Iterator[Batch | Broken]:
+def _chunk(reader: ArrowFile, chunk: int) -> Iterator[Batch | Broken]:
     try:
         with readable():
             batch = _valid(reader.get_batch(chunk))
@@ -72,7 +72,7 @@ def _chunk(reader: Any, chunk: int) -> Iterator[Batch | Broken]:
     yield from _parts(batch, chunk)
 
 
-def _stream(reader: Any) -> Iterator[Batch | Broken]:
+def _stream(reader: ArrowFile) -> Iterator[Batch | Broken]:
     chunk = 0
     try:
         while True:
@@ -87,12 +87,12 @@ def _stream(reader: Any) -> Iterator[Batch | Broken]:
         yield Broken(str(error), chunk)
 
 
-def _valid(batch: Any) -> Any:
+def _valid(batch: ArrowTable) -> ArrowTable:
     # Offsets of a forged file may point anywhere.
     batch.validate(full=True)
     return batch
 
 
-def _parts(batch: Any, chunk: int) -> Iterator[Batch]:
+def _parts(batch: ArrowTable, chunk: int) -> Iterator[Batch]:
     for first in range(0, batch.num_rows, BATCH_ROWS):
         yield Batch(batch.slice(first, BATCH_ROWS), Spread.of(chunk, first))

@@ -6,8 +6,8 @@ filters leave out files by their folders, and rows by their values, but no row g
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
+from app.datasets.arrow import ArrowFile, ArrowTable, ArrowType
 from app.datasets.reading import (
     BATCH_ROWS,
     Batch,
@@ -55,7 +55,7 @@ def batches(opened: Opening, selection: Selection, remote: bool) -> Iterator[Bat
                 yield from _run(parquet, chunks, rows, columns)
 
 
-def _width(kind: Any) -> int:
+def _width(kind: ArrowType) -> int:
     """Bytes of a cell in memory, about."""
     try:
         return max(int(kind.bit_width) // 8, 1)
@@ -63,7 +63,7 @@ def _width(kind: Any) -> int:
         return TEXT_BYTES
 
 
-def _parquet(file: Any, coded: tuple[str, ...] = (), remote: bool = False) -> Any:
+def _parquet(file: ArrowFile, coded: tuple[str, ...] = (), remote: bool = False) -> ArrowFile:
     import pyarrow.parquet as pq
 
     # Whole row groups are fetched ahead from afar, and read page by page from a disk.
@@ -96,7 +96,7 @@ def _runs(selection: Selection) -> Iterator[tuple[tuple[int, ...], tuple[int, ..
 
 
 def _run(
-    parquet: Any, chunks: tuple[int, ...], rows: tuple[int, ...], columns: list[str]
+    parquet: ArrowFile, chunks: tuple[int, ...], rows: tuple[int, ...], columns: list[str]
 ) -> Iterator[Batch | Broken]:
     if len(chunks) == 1:
         yield from _single(parquet, chunks[0], rows[0], columns)
@@ -118,7 +118,9 @@ def _run(
         yield Batch(part, Spread(chunks, starts, (0,) * len(chunks)))
 
 
-def _single(parquet: Any, chunk: int, rows: int, columns: list[str]) -> Iterator[Batch | Broken]:
+def _single(
+    parquet: ArrowFile, chunk: int, rows: int, columns: list[str]
+) -> Iterator[Batch | Broken]:
     done = 0
     try:
         with readable():
@@ -132,6 +134,6 @@ def _single(parquet: Any, chunk: int, rows: int, columns: list[str]) -> Iterator
         yield Broken(str(error), chunk, rows - done)
 
 
-def _next(reading: Any) -> Any:
+def _next(reading: ArrowFile) -> ArrowTable:
     with readable():
         return next(reading, None)

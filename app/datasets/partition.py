@@ -1,9 +1,9 @@
 """A part of a file as engines read it: again and again, on any worker, a batch at a time."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from app.core import deadline
 from app.core.arrays import Codes
 from app.core.errors import Fault, Faults, InvalidInput
 from app.datasets import columns, csv, filters, ipc, parquet
-from app.datasets.arrow import pyarrow
+from app.datasets.arrow import ArrowArray, ArrowFile, ArrowTable, ArrowType, pyarrow
 from app.datasets.columns import Coded, Wrong
 from app.datasets.conditions import Conditions
 from app.datasets.listing import File
@@ -70,11 +70,11 @@ class FolderValue:
     whole: bool
 
     @property
-    def type(self) -> Any:
+    def type(self) -> ArrowType:
         """int64, or text."""
         return pyarrow().int64() if self.whole else pyarrow().string()
 
-    def column(self, rows: int) -> Any:
+    def column(self, rows: int) -> ArrowArray:
         """The same value ``rows`` times."""
         pa = pyarrow()
         if self.value is None:
@@ -99,7 +99,7 @@ class Taken:
     """A piece, and the key columns of its rows."""
 
     piece: FilePiece
-    keys: Any
+    keys: ArrowTable
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class FilePartition:
     format: str
     chunks: tuple[int, ...]
     rows: tuple[int | None, ...]
-    types: tuple[tuple[str, Any], ...]
+    types: tuple[tuple[str, ArrowType], ...]
     folders: tuple[FolderValue, ...]
     wanted: Wanted
     whole: bool
@@ -149,17 +149,17 @@ class FilePartition:
             else:
                 yield self._lost(batch)
 
-    def opened(self) -> Any:
+    def opened(self) -> ArrowFile:
         """The file, from its start; ``Unreadable`` if it is another than was listed."""
         with readable():
-            opened: Any = self.root.folders.open(self.file.place)
+            opened: ArrowFile = self.root.folders.open(self.file.place)
             size = opened.size() if self.root.remote else os.fstat(opened.fileno()).st_size
         if size != self.file.size:
             opened.close()
             raise Unreadable("has changed since it was listed")
         return opened
 
-    def conditions(self, of: Any) -> Conditions:
+    def conditions(self, of: Callable[[str], ArrowArray]) -> Conditions:
         """Columns by name as the filter tests them."""
         types = dict(self.types) | {value.name: value.type for value in self.folders}
         return Conditions(types, of, f"{self.wanted.at}/filter")
@@ -190,7 +190,7 @@ class FilePartition:
             wrong.add(there, lambda _, message=message: message)  # type: ignore[misc]
         return self._checked(rows, wrong, batch, chosen)
 
-    def _checked(self, rows: Any, wrong: Wrong, batch: Batch, chosen: Codes | None) -> Taken:
+    def _checked(self, rows: ArrowTable, wrong: Wrong, batch: Batch, chosen: Codes | None) -> Taken:
         wanted = self.wanted
         matrix = columns.posteriors(rows, wanted.posteriors, wrong)
         labels = None
@@ -219,7 +219,7 @@ class FilePartition:
         )
         return Taken(piece, keys if some is None else keys.take(pyarrow().array(some)))
 
-    def _as_wanted(self, rows: Any) -> Any:
+    def _as_wanted(self, rows: ArrowTable) -> ArrowTable:
         """By the names by which columns are wanted, those that folders give too."""
         needed = [value for value in self.folders if value.name in self.wanted.needed]
         own = dict(self.called)
@@ -231,7 +231,7 @@ class FilePartition:
         names += [value.name for value in needed]
         return pyarrow().RecordBatch.from_arrays(arrays, names=names)
 
-    def _chosen(self, rows: Any) -> Codes | None:
+    def _chosen(self, rows: ArrowTable) -> Codes | None:
         """Rows that pass the filter; None for all."""
         if self.wanted.condition is None:
             return None

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 from urllib.parse import unquote
 
 from app.core.errors import InvalidInput
 from app.core.names import composed
 from app.core.sheets import Header
 from app.datasets import columns
-from app.datasets.arrow import pyarrow
+from app.datasets.arrow import ArrowType, pyarrow
 from app.datasets.conditions import Conditions, possible
 from app.datasets.listing import File
 from app.datasets.partition import READERS, SUFFIXES, FilePartition, FolderValue, Wanted
@@ -96,7 +95,7 @@ class Plan:
 
             part.conditions(pc.field).met(self.wanted.condition)
 
-    def _problem(self, types: Mapping[str, Any]) -> str | None:
+    def _problem(self, types: Mapping[str, ArrowType]) -> str | None:
         """What is wrong with the columns of a file."""
         here = {value.name: value.type for value in self.folders}
         for name in self.wanted.posteriors:
@@ -171,6 +170,6 @@ def _rows(chunks: Sequence[Chunk]) -> int | None:
     return sum(counts) if len(counts) == len(chunks) else None
 
 
-def short(kind: Any) -> str:
+def short(kind: ArrowType) -> str:
     """A type in words."""
     return str(kind)[:40]

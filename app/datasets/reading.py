@@ -4,9 +4,9 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
-from app.datasets.arrow import pyarrow
+from app.datasets.arrow import ArrowFile, ArrowSchema, ArrowTable, ArrowType, pyarrow
 from app.datasets.listing import reason
 
 BATCH_ROWS = 131_072
@@ -32,7 +32,7 @@ class Chunk:
 class Survey:
     """What the footer or head of a file says: ``types`` by column, and its chunks."""
 
-    types: Mapping[str, Any]
+    types: Mapping[str, ArrowType]
     chunks: tuple[Chunk, ...]
 
 
@@ -63,7 +63,7 @@ class Spread:
 class Batch:
     """Rows, where they are, and what the reader found wrong with some: row and message."""
 
-    rows: Any
+    rows: ArrowTable
     spread: Spread
     wrong: tuple[tuple[int, str], ...] = ()
 
@@ -90,7 +90,7 @@ class Selection:
 
     chunks: tuple[int, ...]
     rows: tuple[int | None, ...]
-    types: Mapping[str, Any]
+    types: Mapping[str, ArrowType]
     coded: tuple[str, ...]
 
 
@@ -117,7 +117,7 @@ class Reader(Protocol):
         ...
 
 
-Opening = Callable[[], Any]
+Opening = Callable[[], ArrowFile]
 """Opens the file anew."""
 
 
@@ -132,7 +132,7 @@ def readable() -> Iterator[None]:
         raise Unreadable(reason(error)) from None
 
 
-def named(schema: Any) -> dict[str, Any]:
+def named(schema: ArrowSchema) -> dict[str, ArrowType]:
     """Types by column; ``Unreadable`` for two columns of one name."""
     types = dict(zip(schema.names, schema.types, strict=True))
     if len(types) < len(schema.names):
@@ -140,7 +140,7 @@ def named(schema: Any) -> dict[str, Any]:
     return types
 
 
-def source(opened: Any) -> Any:
+def source(opened: ArrowFile) -> ArrowFile:
     """A file as pyarrow reads it: by itself, where the system has a name for what is open.
 
     Otherwise every page goes through a Python object, while all other threads wait.

@@ -10,7 +10,7 @@ from errno import ENOENT
 from functools import lru_cache
 from typing import Any
 
-from app.datasets.arrow import pyarrow
+from app.datasets.arrow import ArrowFile, pyarrow
 from app.datasets.folders import Entry, Segments
 
 NATIVE = ("s3", "gs", "abfs")
@@ -41,13 +41,13 @@ class RemoteFolders:
             if entry is not None:
                 yield entry
 
-    def open(self, place: Segments) -> Any:
+    def open(self, place: Segments) -> ArrowFile:
         """A file to read from."""
         files, base = _files(self.url)
         with _anonymous(base):
             return files.open_input_file("/".join((base, *place)))
 
-    def put(self, place: Segments, content: Any) -> None:
+    def put(self, place: Segments, content: ArrowFile) -> None:
         """Write an object in one go; ``content``: bytes or a buffer.
 
         It appears when it is closed. An upload that fails may leave a part of it: whoever reads it

@@ -7,10 +7,9 @@ are made on the way, and no step follows links. Object storage shows an object w
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
 from uuid import uuid4
 
-from app.datasets.arrow import pyarrow
+from app.datasets.arrow import ArrowFile, pyarrow
 from app.datasets.folders import Segments
 from app.datasets.local import FOLDER
 from app.datasets.remote import RemoteFolders
@@ -18,7 +17,7 @@ from app.datasets.roots import Root
 
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 UNFINISHED = ".tmp"
-Fill = Callable[[Any], None]
+Fill = Callable[[ArrowFile], None]
 
 
 def put(root: Root, place: Segments, fill: Fill) -> None:

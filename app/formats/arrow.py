@@ -5,13 +5,13 @@ Bodies are read batch by batch, and no further than the limits.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from app.core import sheets
 from app.core.arrays import Floats
 from app.core.errors import InvalidInput
+from app.datasets.arrow import ArrowArray, ArrowFile, ArrowLibrary, ArrowTable
 from app.formats import Piece, json, ndjson
 from app.formats.columns import Typed, Written
 from app.formats.errors import TooLarge, Unparseable, Unsupported
@@ -57,7 +57,7 @@ def decode(media_type: str, body: bytes | bytearray, limits: Limits) -> Frame:
     return Frame(columns, table.num_rows, cells=True)
 
 
-def _table(media_type: str, body: bytes | bytearray, limits: Limits) -> Any:
+def _table(media_type: str, body: bytes | bytearray, limits: Limits) -> ArrowTable:
     import pyarrow as pa
 
     try:
@@ -74,14 +74,14 @@ class Text:
     """The cells of CSV as they are written, read when they are asked for, and kept."""
 
     body: bytes | bytearray
-    arrays: dict[str, Any]
-    kept: dict[str, Any] = field(default_factory=dict)
+    arrays: dict[str, ArrowArray]
+    kept: dict[str, ArrowArray] = field(default_factory=dict)
 
     def decimal(self) -> bool:
         """Whether no cell can be 0x1F, which pyarrow takes for a whole number, and no other."""
         return all(mark[1:] not in self.body or mark not in self.body for mark in (b"0x", b"0X"))
 
-    def read(self, name: str) -> Any:
+    def read(self, name: str) -> ArrowArray:
         """A column, as text or bytes."""
         import pyarrow as pa
 
@@ -93,9 +93,9 @@ class Text:
         return self.kept[name]
 
 
-def _within(batches: Iterable[Any], limits: Limits) -> list[Any]:
+def _within(batches: Iterable[ArrowTable], limits: Limits) -> list[ArrowTable]:
     """The batches, checked, unless they are too many."""
-    kept: list[Any] = []
+    kept: list[ArrowTable] = []
     size = rows = 0
     for batch in batches:
         # Offsets of a forged body may point anywhere.
@@ -133,7 +133,7 @@ def encode(media_type: str, names: Sequence[str], rows: Floats) -> list[Piece]:
     return [memoryview(out.getvalue())]
 
 
-def _pyarrow() -> Any:
+def _pyarrow() -> ArrowLibrary:
     try:
         import pyarrow
     except ImportError:
@@ -142,14 +142,14 @@ def _pyarrow() -> Any:
     return pyarrow
 
 
-def _stream(body: bytes | bytearray) -> Iterable[Any]:
+def _stream(body: bytes | bytearray) -> Iterable[ArrowTable]:
     import pyarrow as pa
 
     with pa.ipc.open_stream(pa.py_buffer(body)) as reader:
         yield from reader
 
 
-def _parquet(body: bytes | bytearray) -> Iterable[Any]:
+def _parquet(body: bytes | bytearray) -> Iterable[ArrowTable]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -168,7 +168,9 @@ def _parquet(body: bytes | bytearray) -> Iterable[Any]:
         yield from file.iter_batches(rows, use_threads=False)
 
 
-def _csv(body: bytes | bytearray, only: str | None = None, guess: bool = True) -> Iterable[Any]:
+def _csv(
+    body: bytes | bytearray, only: str | None = None, guess: bool = True
+) -> Iterable[ArrowTable]:
     """With types as the first rows have them; else, and where ``only`` one is read, as bytes."""
     import pyarrow as pa
     from pyarrow import csv
@@ -194,20 +196,20 @@ def _csv(body: bytes | bytearray, only: str | None = None, guess: bool = True) -
         yield from reader
 
 
-def _to_stream(table: Any, out: Any) -> None:
+def _to_stream(table: ArrowTable, out: ArrowFile) -> None:
     import pyarrow as pa
 
     with pa.ipc.new_stream(out, table.schema) as writer:
         writer.write_table(table)
 
 
-def _to_parquet(table: Any, out: Any) -> None:
+def _to_parquet(table: ArrowTable, out: ArrowFile) -> None:
     import pyarrow.parquet as pq
 
     pq.write_table(table, out, compression="zstd", use_dictionary=False)
 
 
-def _to_csv(table: Any, out: Any) -> None:
+def _to_csv(table: ArrowTable, out: ArrowFile) -> None:
     from pyarrow import csv
 
     csv.write_csv(table, out)
@@ -217,13 +219,13 @@ ARROW = "application/vnd.apache.arrow.stream"
 PARQUET = "application/vnd.apache.parquet"
 CSV = "text/csv"
 NDJSON = ndjson.MEDIA_TYPE
-DECODERS: dict[str, Callable[[bytes | bytearray], Iterable[Any]]] = {
+DECODERS: dict[str, Callable[[bytes | bytearray], Iterable[ArrowTable]]] = {
     ARROW: _stream,
     PARQUET: _parquet,
     CSV: _csv,
 }
 KINDS = (*DECODERS, NDJSON)
-ENCODERS: dict[str, Callable[[Any, Any], None]] = {
+ENCODERS: dict[str, Callable[[ArrowTable, ArrowFile], None]] = {
     ARROW: _to_stream,
     PARQUET: _to_parquet,
     CSV: _to_csv,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from app.core.arrays import Codes
 from app.core.lazy import cached_property
+from app.datasets.arrow import ArrowArray, ArrowType
 from app.formats.errors import Unparseable
 from app.formats.frame import NO_ROWS, NULL, Coded, Column, Numbers
 
@@ -21,7 +22,7 @@ NOT_FINITE = r"(?i)^[ \t]*[-+]?(?:nan|inf|infinity)[ \t]*$"
 class Typed:
     """A column that knows its type, a pyarrow chunked array; ``rows`` of it, None for all."""
 
-    whole: Any
+    whole: ArrowArray
     rows: Codes | None = None
 
     @property
@@ -30,7 +31,7 @@ class Typed:
         return str(self.whole.type)
 
     @cached_property
-    def array(self) -> Any:
+    def array(self) -> ArrowArray:
         """The cells, of a type that pyarrow can work with."""
         import pyarrow as pa
 
@@ -88,14 +89,14 @@ class Typed:
         return Typed(self.whole, rows if self.rows is None else self.rows[rows])
 
 
-def _textual(kind: Any) -> bool:
+def _textual(kind: ArrowType) -> bool:
     import pyarrow as pa
 
     types = pa.types
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
-def _coded(array: Any) -> Coded:
+def _coded(array: ArrowArray) -> Coded:
     """Of a dictionary array, each of whose chunks may have levels of its own."""
     import pyarrow as pa
 
@@ -125,7 +126,7 @@ class Written:
     """
 
     name: str
-    guess: Any
+    guess: ArrowType
     read: Callable[[str], Any]
     decimal: Callable[[], bool]
     rows: Codes | None = None
