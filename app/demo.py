@@ -17,10 +17,9 @@ from typing import Any
 
 import httpx
 import numpy as np
-from numpy.typing import NDArray
 
 from app.console.terminal import say
-from app.core.arrays import Codes, Floats
+from app.core.arrays import AnyArray, Codes, Floats
 
 BATCHES = Path("var/demo")
 START_SECONDS = 60.0
@@ -170,7 +169,7 @@ def _case(
     description: str,
     classes: list[str],
     learner: Any,
-    features: NDArray[Any],
+    features: AnyArray,
     labels: Codes,
     shares: Floats,
 ) -> Case:

@@ -14,6 +14,7 @@ from app.core import deadline
 from app.core.errors import Fault, InvalidInput
 
 Floats = NDArray[np.float64]
+AnyArray = NDArray[Any]
 AnyFloats = NDArray[np.floating[Any]]
 Codes = NDArray[np.intp]
 Mask = NDArray[np.bool_]

@@ -2,12 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from app.core.arrays import Codes
+from app.core.arrays import AnyFloats, Codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +19,7 @@ class Piece:
     them, whose rows nobody could count.
     """
 
-    posteriors: NDArray[np.floating[Any]]
+    posteriors: AnyFloats
     groups: Codes | None = None
     names: tuple[tuple[str, ...], ...] = ()
     renormalised: int = 0

@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from numpy.typing import NDArray
-
+from app.core.arrays import AnyArray
 from app.core.warnings import Warning
 from app.http.body import Payload
 from app.training.process import Trainer
@@ -21,7 +20,7 @@ class Adapted:
     """What was made of a sample: ``content`` and ``arrays`` are kept, ``included`` is only told."""
 
     content: dict[str, Any]
-    arrays: Mapping[str, NDArray[Any]]
+    arrays: Mapping[str, AnyArray]
     warnings: tuple[Warning, ...] = ()
     included: dict[str, Any] = field(default_factory=dict)
 

@@ -6,12 +6,11 @@ log-odds (``LogOddsSketch``) and the decisions beside it. Predicted outputs are 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Codes, Floats
+from app.core.arrays import AnyFloats, Codes, Floats
 from app.core.errors import MethodUnavailable
 from app.core.prevalence.estimators.confusion import decision_counts
 from app.core.prevalence.estimators.sketch import BINS, LogOddsSketch
@@ -28,7 +27,7 @@ SMALL = 4096
 MOST_LOOSE = 128
 TINY = np.finfo(np.float32).tiny
 Float32s = NDArray[np.float32]
-Floating = NDArray[np.floating[Any]]
+Floating = AnyFloats
 
 
 def narrowed(posteriors: Floats) -> Float32s:

@@ -8,14 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import CategoricalNB, GaussianNB, MultinomialNB
 from sklearn.svm import LinearSVC
 
-from app.core.arrays import Codes, Floats
+from app.core.arrays import AnyArray, Codes, Floats
 from app.core.learners.columns import FeatureColumns
 from app.core.learners.encoding import Encoding
 from app.core.learners.linear import Linear
@@ -150,10 +149,10 @@ def _boosting(
 
 
 def _flat(
-    left: list[NDArray[Any]],
-    right: list[NDArray[Any]],
-    feature: list[NDArray[Any]],
-    threshold: list[NDArray[Any]],
+    left: list[AnyArray],
+    right: list[AnyArray],
+    feature: list[AnyArray],
+    threshold: list[AnyArray],
     depth: int,
 ) -> Trees:
     """Trees one after another; a leaf (its left child is −1) points to itself."""

@@ -5,9 +5,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from app.core.arrays import Codes, Floats
+from app.core.arrays import AnyArray, Codes, Floats
 from app.core.learners.columns import FeatureColumns
 from app.core.learners.recipe import Recipe
 from app.core.learners.trained import Training
@@ -25,7 +24,7 @@ class Learnt:
     them ended before they had converged.
     """
 
-    arrays: dict[str, NDArray[Any]]
+    arrays: dict[str, AnyArray]
     posteriors: Floats
     folds: int
     fits: int
@@ -57,7 +56,7 @@ class Job:
             "classes": training.classes,
             "max_iterations": self.max_iterations,
         }
-        arrays: dict[str, NDArray[Any]] = {
+        arrays: dict[str, AnyArray] = {
             "columns": training.columns.array(),
             "table": training.table,
             "labels": training.labels.astype(np.int64),
@@ -67,7 +66,7 @@ class Job:
         return serialization.encode(content, arrays)
 
     @classmethod
-    def of(cls, content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "Job":
+    def of(cls, content: dict[str, Any], arrays: dict[str, AnyArray]) -> "Job":
         """The job of ``message``."""
         training = Training(
             FeatureColumns.of_array(arrays["columns"]),
@@ -97,13 +96,13 @@ def refitted_message(found: Refitted) -> bytes:
     return serialization.encode(content, {"trace": found.result.trace})
 
 
-def learnt(content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Learnt:
+def learnt(content: dict[str, Any], arrays: dict[str, AnyArray]) -> Learnt:
     """What ``learnt_message`` said."""
     posteriors = arrays.pop("out_of_fold")
     return Learnt(arrays, posteriors, content["folds"], content["fits"], content["short"])
 
 
-def refitted(content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Refitted:
+def refitted(content: dict[str, Any], arrays: dict[str, AnyArray]) -> Refitted:
     """What ``refitted_message`` said."""
     result = CdeResult(
         content["prevalence"], content["status"], content["iterations"], arrays["trace"]
@@ -126,7 +125,7 @@ class Growth:
     max_depth: int | None
     min_samples_leaf: int
     seed: int
-    tree: Mapping[str, NDArray[Any]] | None = None
+    tree: Mapping[str, AnyArray] | None = None
 
     def message(self) -> bytes:
         """For the worker."""
@@ -144,7 +143,7 @@ class Growth:
         return serialization.encode(content, {"rows": self.rows, "labels": labels, **tree})
 
     @classmethod
-    def of(cls, content: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> "Growth":
+    def of(cls, content: dict[str, Any], arrays: dict[str, AnyArray]) -> "Growth":
         """The growth of ``message``."""
         tree = {name.removeprefix(TREE): a for name, a in arrays.items() if name.startswith(TREE)}
         return cls(

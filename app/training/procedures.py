@@ -1,11 +1,8 @@
 """What the worker does: cross-fit and fit, or refit until cde settles."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from app.core.arrays import Floats
+from app.core.arrays import AnyArray, Floats
 from app.core.learners.folds import fold_count, stratified_folds
 from app.core.learners.trained import Training, size
 from app.core.prevalence.estimators.cde import iterate
@@ -66,7 +63,7 @@ def refit(training: Training, batch: Floats, max_iterations: int) -> Refitted:
     return Refitted(result, fits, short)
 
 
-def grow(growth: Growth) -> dict[str, NDArray[Any]]:
+def grow(growth: Growth) -> dict[str, AnyArray]:
     """A versatile tree as arrays: grown here or elsewhere, its leaves calibrated."""
     training = trees.TreeTraining(
         growth.rows,

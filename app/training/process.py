@@ -17,9 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from numpy.typing import NDArray
-
-from app.core.arrays import Floats
+from app.core.arrays import AnyArray, Floats
 from app.core.learners.trained import Training
 from app.training import messages, serialization
 from app.training.messages import Growth, Job, Learnt, Refitted
@@ -89,7 +87,7 @@ class Trainer:
         """Iterate cde by refitting, in one's turn."""
         return messages.refitted(*self._run(Job(training, batch, max_iterations)))
 
-    def grow(self, growth: Growth) -> dict[str, NDArray[Any]]:
+    def grow(self, growth: Growth) -> dict[str, AnyArray]:
         """Grow a tree, or calibrate one, in one's turn; its arrays by name."""
         return self._run(growth)[1]
 
@@ -100,7 +98,7 @@ class Trainer:
             if self._process is not None:
                 self._process.kill()
 
-    def _run(self, job: Job | Growth) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def _run(self, job: Job | Growth) -> tuple[dict[str, Any], dict[str, AnyArray]]:
         message = job.message()
         expired = threading.Event()
         with tempfile.TemporaryFile() as errors, self._worker(errors) as process:

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from app.core.arrays import AnyArray
 
 HEADER = 8
 """Bytes of the length that comes before a job."""
 
 
-def encode(content: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+def encode(content: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> bytes:
     """JSON content and named arrays as one message."""
     text = np.frombuffer(json.dumps(content).encode(), dtype=np.uint8)
     buffer = io.BytesIO()
@@ -20,7 +21,7 @@ def encode(content: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> by
     return buffer.getvalue()
 
 
-def decode(message: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def decode(message: bytes) -> tuple[dict[str, Any], dict[str, AnyArray]]:
     """The content and the arrays of ``encode``."""
     with np.load(io.BytesIO(message), allow_pickle=False) as found:
         content: dict[str, Any] = json.loads(found["json"].tobytes())

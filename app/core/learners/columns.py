@@ -6,12 +6,11 @@ of the level. ``MISSING`` (NaN) is a missing value, ``UNKNOWN`` a level that tra
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Codes, Floats
+from app.core.arrays import AnyArray, Codes, Floats
 
 MISSING = np.nan
 UNKNOWN = -1.0
@@ -54,7 +53,7 @@ class FeatureColumns:
         return np.frombuffer(json.dumps(content).encode(), dtype=np.uint8)
 
     @classmethod
-    def of_array(cls, array: NDArray[Any]) -> "FeatureColumns":
+    def of_array(cls, array: AnyArray) -> "FeatureColumns":
         """The columns of ``array``."""
         content = json.loads(array.tobytes())
         levels = {j: tuple(values) for j, values in content["levels"]}

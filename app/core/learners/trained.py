@@ -2,12 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from app.core.arrays import Codes, Floats
+from app.core.arrays import AnyArray, Codes, Floats
 from app.core.learners.columns import FeatureColumns
 from app.core.learners.encoding import Encoding
 from app.core.learners.linear import Linear
@@ -16,7 +14,7 @@ from app.core.learners.recipe import Recipe
 from app.core.learners.trees import Boosting, Forest, Trees
 
 Fitted = Linear | GaussianBayes | MultinomialBayes | Forest | Boosting
-Arrays = Mapping[str, NDArray[Any]]
+Arrays = Mapping[str, AnyArray]
 AT_ONCE = 1 << 22
 """Encoded numbers that are held at once."""
 
@@ -49,7 +47,7 @@ class Trained:
         ]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, AnyArray]:
         """Everything by name, for ``of_arrays``."""
         return {
             "columns": self.columns.array(),

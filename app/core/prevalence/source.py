@@ -1,12 +1,11 @@
 """The source model: what is known of the classifier, and what follows from it."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from app.core.arrays import Codes, Floats
+from app.core.arrays import AnyArray, Codes, Floats
 from app.core.errors import InvalidInput
 from app.core.prevalence.calibration import (
     FAMILIES,
@@ -149,7 +148,7 @@ def derive(source: Source, reporting: bool = True) -> SourceModel:
     return replace(model, matching=matching)
 
 
-def _require_every_class(classes: tuple[str, ...], label_counts: NDArray[Any]) -> None:
+def _require_every_class(classes: tuple[str, ...], label_counts: AnyArray) -> None:
     if (label_counts == 0).any():
         names = [classes[k] for k in np.flatnonzero(label_counts == 0)]
         message = f"no row is labelled {', '.join(names)}; every class needs at least one"

@@ -1,25 +1,24 @@
 """A versatile tree as named arrays of plain numbers, for whoever keeps it."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from app.core.arrays import AnyArray
 from app.core.prevalence.calibration import Scaling
 from app.core.trees.column import TrainingColumn
 from app.core.trees.model import VersatileTree
 from app.core.trees.tree import Tree
 
-Arrays = Mapping[str, NDArray[Any]]
+Arrays = Mapping[str, AnyArray]
 
 
-def to_arrays(model: VersatileTree) -> dict[str, NDArray[Any]]:
+def to_arrays(model: VersatileTree) -> dict[str, AnyArray]:
     """All but the names: those of classes and attributes are text, and kept as such.
 
     Attribute a's training column is ``column_a`` with its classes ``labels_a``.
     """
-    arrays: dict[str, NDArray[Any]] = {
+    arrays: dict[str, AnyArray] = {
         **{f"tree_{name}": array for name, array in model.tree.arrays().items()},
         "counts": model.counts,
         "categorical": model.categorical,
