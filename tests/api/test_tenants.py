@@ -20,6 +20,7 @@ from models_store.store import Store
 from tests.api.sources import validation
 from tests.api.test_access import ADMIN, Guarded, bearer, cards, guarded_settings
 from tests.conftest import served
+from tests.stored.examples import ALERT
 
 IDS = ("estimate", "evaluation", "monitor", "alert", "job", "adaptation")
 THEIRS = {what: f"{k + 1:032x}" for k, what in enumerate(IDS)}
@@ -234,7 +235,7 @@ class TestNamesOfMonitors:
                 stream = unit.windows.stream(record.id, "", 10)
                 kept = {"id": uuid4().hex, "model": name, "state": "open", "note": ""}
                 moment = datetime.now(UTC)
-                alert = {**kept, "monitor": record.name, "prevalence": []}
+                alert = {**ALERT, **kept, "monitor": record.name, "prevalence": []}
                 unit.alerts.open(record.id, stream.id, alert, moment)
         for key, expected in (
             (cards_key, {"cards": "watch"}),
