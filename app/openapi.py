@@ -27,6 +27,8 @@ KEY = {
 TEXT = {"schema": {"type": "string"}}
 SECONDS = {"schema": {"type": "integer", "minimum": 0}}
 REPLAYED = {"Idempotency-Replayed": TEXT}
+Description = dict[str, Any]
+"""A part of the document that describes the API."""
 HEADERS = {
     "201": {"Location": TEXT},
     "401": {"WWW-Authenticate": TEXT},
@@ -35,14 +37,14 @@ HEADERS = {
 }
 
 
-def takes(*shapes: type[BaseModel]) -> dict[str, Any]:
+def takes(*shapes: type[BaseModel]) -> Description:
     """A JSON body of one of these shapes, for ``openapi_extra``."""
     references = [{"$ref": REF.format(model=shape.__name__)} for shape in shapes]
     schema = references[0] if len(references) == 1 else {"anyOf": references}
     return {"requestBody": {"required": True, "content": {json.MEDIA_TYPE: {"schema": schema}}}}
 
 
-def takes_batch(shape: type[BaseModel]) -> dict[str, Any]:
+def takes_batch(shape: type[BaseModel]) -> Description:
     """A batch: JSON, or its rows in another format with the rest in the query."""
     extra = takes(shape)
     binary = {"schema": {"type": "string", "format": "binary"}}
@@ -67,7 +69,7 @@ def install(app: FastAPI, *more: ModuleType) -> None:
     ``more``: modules of further request shapes.
     """
 
-    def describe() -> dict[str, Any]:
+    def describe() -> dict[str, object]:
         if app.openapi_schema is None:
             description = get_openapi(
                 title=app.title, version=app.version, summary=app.summary, routes=app.routes
@@ -90,23 +92,23 @@ def install(app: FastAPI, *more: ModuleType) -> None:
     app.openapi = describe  # type: ignore[method-assign]
 
 
-def _inputs(more: Sequence[ModuleType]) -> dict[str, Any]:
+def _inputs(more: Sequence[ModuleType]) -> dict[str, object]:
     """The schemas of every request shape."""
     modules = [value for module in (requests, *more) for value in vars(module).values()]
     given = [*modules, *kinds.shapes("adapts"), *kinds.shapes("predicts")]
     shapes = [s for s in given if isinstance(s, type) and issubclass(s, requests.In)]
     modes = [(shape, "validation") for shape in shapes]
     _, definitions = models_json_schema(modes, ref_template=REF)  # type: ignore[arg-type]
-    found: dict[str, Any] = definitions["$defs"]
+    found: Description = definitions["$defs"]
     return found
 
 
-def _query(shape: type[BaseModel]) -> dict[str, Any]:
+def _query(shape: type[BaseModel]) -> Description:
     """The fields that an NPY body leaves to the query: scalars, dotted where nested."""
     properties = shape.model_json_schema()["properties"]
     strings = {"type": "array", "items": {"type": "string"}}
     kinds = {"type": "string", "enum": ["posteriors", "features"], "default": "posteriors"}
-    found: dict[str, Any] = {"columns": strings, "predictions": {"type": "string"}, "rows": kinds}
+    found: Description = {"columns": strings, "predictions": {"type": "string"}, "rows": kinds}
     if "labels" in shape.model_fields:
         found["labels"] = {"type": "string"}
     if "include" in shape.model_fields:
@@ -121,13 +123,13 @@ def _query(shape: type[BaseModel]) -> dict[str, Any]:
     return found
 
 
-def _scalar(schema: dict[str, Any]) -> bool:
+def _scalar(schema: Description) -> bool:
     """Whether one word of a query can say it."""
     kinds = schema.get("anyOf", [schema])
     return any(kind.get("type") in ("string", "number", "integer", "boolean") for kind in kinds)
 
 
-def _guard(operation: dict[str, Any], rule: str | None) -> None:
+def _guard(operation: Description, rule: str | None) -> None:
     """What any caller of it may meet: the doors, and where there is a body, its bounds."""
     codes = [403, 421, 503]
     if rule is not None:
@@ -142,18 +144,18 @@ def _guard(operation: dict[str, Any], rule: str | None) -> None:
         operation["responses"].setdefault(str(code), known)
 
 
-def _repeatable(operation: dict[str, Any]) -> bool:
+def _repeatable(operation: Description) -> bool:
     """Whether it takes an Idempotency-Key."""
     return "idempotency-key" in {p["name"].lower() for p in operation.get("parameters", [])}
 
 
-def _tell_replays(responses: dict[str, Any]) -> None:
+def _tell_replays(responses: Description) -> None:
     for status, response in responses.items():
         if status < "3":
             response["headers"] = {**response.get("headers", {}), **REPLAYED}
 
 
-def _mend(responses: dict[str, Any]) -> None:
+def _mend(responses: Description) -> None:
     for status, response in responses.items():
         if status >= "4":
             response["content"] = {PROBLEM: {"schema": PROBLEM_SCHEMA}}

@@ -1,6 +1,7 @@
-"""JSON as types: what ``json.loads`` gives, where nothing more is known of it."""
+"""JSON that came from outside or from a file: each reader finds out what its values are."""
 
-from collections.abc import Mapping, Sequence
+from typing import Any
 
-Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
-JsonObject = Mapping[str, Json]
+JsonValue = Any
+JsonList = list[Any]
+JsonObject = dict[str, Any]

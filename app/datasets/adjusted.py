@@ -13,10 +13,10 @@ same, byte for byte. Its columns: the keys that were asked for, then a posterior
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from app.core.arrays import AnyFloats
 from app.core.errors import InvalidInput
+from app.core.json_types import JsonObject
 from app.datasets import paths, writing
 from app.datasets.arrow import ArrowFile, ArrowSchema, ArrowTable, ArrowType, pyarrow
 from app.datasets.dataset import Resolved
@@ -229,7 +229,7 @@ def _columns(taken: Taken, adjust: Adjust, schema: ArrowSchema) -> ArrowTable:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _said(root: Root, place: Segments) -> dict[str, Any]:
+def _said(root: Root, place: Segments) -> JsonObject:
     """What the footer of a file says of the job that wrote it; empty for somebody else's."""
     import pyarrow.parquet as pq
 

@@ -42,7 +42,7 @@ class Typed:
             array = array.cast(pa.large_string())
         return array if self.rows is None else array.take(pa.array(self.rows))
 
-    def cell(self, row: int) -> Any:
+    def cell(self, row: int) -> object:
         """One of them."""
         return _plain(self.array[row].as_py())
 
@@ -110,7 +110,7 @@ def _coded(array: ArrowArray) -> Coded:
     return Coded(tuple(places), np.concatenate(parts))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """A value as JSON would bring it."""
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
@@ -147,7 +147,7 @@ class Written:
             message = f"column {self.name[:60]!r} holds text that is not UTF-8"
             raise Unparseable(message) from None
 
-    def cell(self, row: int) -> Any:
+    def cell(self, row: int) -> object:
         """One of them."""
         return self.text.cell(row)
 

@@ -62,18 +62,18 @@ class Coded:
         return self.mapped([UNKNOWN if place is None else place for place in found])
 
 
-def named(cell: Any) -> bool:
+def named(cell: object) -> bool:
     """Whether a cell may be a name: text, a number that is exact, a truth value."""
     return isinstance(cell, str | int | float | bool) and exact(cell)
 
 
-def _key(row: int, cell: Any) -> Any:
+def _key(row: int, cell: object) -> object:
     if cell is None or type(cell) is str:
         return cell
     return (list, row) if isinstance(cell, list | dict) else (type(cell), cell)
 
 
-def _is_number(cell: Any) -> bool:
+def _is_number(cell: object) -> bool:
     return type(cell) is float or (type(cell) is int and abs(cell) <= LARGEST_INTEGER)
 
 
@@ -84,7 +84,7 @@ class Column(Protocol):
     def kind(self) -> str:
         """What it holds, in a word."""
 
-    def cell(self, row: int) -> Any:
+    def cell(self, row: int) -> object:
         """One of them."""
 
     def numbers(self) -> Numbers | None:
@@ -111,7 +111,7 @@ class Cells:
         """Numbers or cells."""
         return "numbers" if isinstance(self.values, np.ndarray) else "cells"
 
-    def cell(self, row: int) -> Any:
+    def cell(self, row: int) -> object:
         """One of them."""
         value = self.values[row]
         return value.item() if isinstance(value, np.generic) else value

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import orjson
@@ -12,6 +11,7 @@ import orjson
 from app.core import deadline
 from app.core.arrays import Codes, Floats
 from app.core.errors import Faults, InvalidInput, clipped, pointer
+from app.core.json_types import JsonList, JsonObject, JsonValue
 from app.core.names import Spellings, visible
 from app.core.spelling import exact, find
 from app.formats import json_matrices
@@ -39,7 +39,7 @@ LONGEST_SHOWN = 60
 """Characters of a value in a message."""
 
 
-def decode(body: bytes | bytearray, most_rows: int | None = None) -> dict[str, Any]:
+def decode(body: bytes | bytearray, most_rows: int | None = None) -> JsonObject:
     """A JSON object; ``Unparseable`` for anything else, NaN and Infinity included.
 
     Large matrices of numbers come as arrays, everything else as Python's own types. Long lists are
@@ -49,14 +49,14 @@ def decode(body: bytes | bytearray, most_rows: int | None = None) -> dict[str, A
     return _decoded(body, DECODER, most_rows) if lifted is None else lifted
 
 
-def _lifted(body: bytes | bytearray, most_rows: int | None) -> dict[str, Any] | None:
+def _lifted(body: bytes | bytearray, most_rows: int | None) -> dict[str, object] | None:
     """With the large matrices as arrays; None where there are none, or anything is odd."""
     found = json_matrices.lifted(body)
     if not found.matrices:
         return None
     left = dict(found.matrices)
 
-    def placed(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
+    def placed(pairs: list[tuple[str, object]]) -> Mapping[str, object]:
         value = dict(_object(pairs))
         for name, item in value.items():
             if isinstance(item, str) and item in left:
@@ -72,14 +72,14 @@ def _lifted(body: bytes | bytearray, most_rows: int | None) -> dict[str, Any] | 
 
 def _decoded(
     body: bytes | bytearray, decoder: json.JSONDecoder, most_rows: int | None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     value = _small(body, decoder) if len(body) < PIECE else Reader(body, decoder, most_rows).value()
     if not isinstance(value, dict):
         raise Unparseable("the body must be a JSON object")
     return value
 
 
-def _small(body: bytes | bytearray, decoder: json.JSONDecoder) -> Any:
+def _small(body: bytes | bytearray, decoder: json.JSONDecoder) -> object:
     """In one go."""
     try:
         # The parser would guess UTF-16 too, and let lone surrogates through.
@@ -97,14 +97,14 @@ def _small(body: bytes | bytearray, decoder: json.JSONDecoder) -> Any:
     return value
 
 
-def encode(content: Mapping[str, Any]) -> bytes:
+def encode(content: Mapping[str, JsonValue]) -> bytes:
     """An object that may hold arrays, also by name; see ``pieces``."""
     if not any(map(_holds_arrays, content.values())):
         return _dumps(content)
     return b"".join(pieces(content))
 
 
-def pieces(content: Mapping[str, Any]) -> Iterator[bytes]:
+def pieces(content: Mapping[str, object]) -> Iterator[bytes]:
     """The same, piece by piece.
 
     The writer keeps the interpreter to itself while it writes; between the pieces other requests
@@ -118,13 +118,13 @@ def pieces(content: Mapping[str, Any]) -> Iterator[bytes]:
     yield b"}" if content else b"{}"
 
 
-def _holds_arrays(value: Any) -> bool:
+def _holds_arrays(value: object) -> bool:
     if isinstance(value, dict):
         return any(isinstance(item, np.ndarray) for item in value.values())
     return isinstance(value, np.ndarray) or (isinstance(value, list) and len(value) > OBJECTS)
 
 
-def _written(value: Any) -> Iterator[bytes]:
+def _written(value: object) -> Iterator[bytes]:
     if isinstance(value, dict) and _holds_arrays(value):
         yield from pieces(value)
     elif isinstance(value, list | np.ndarray) and len(value):
@@ -133,9 +133,9 @@ def _written(value: Any) -> Iterator[bytes]:
         yield _dumps(value if not isinstance(value, np.ndarray) else [])
 
 
-def _items(values: list[Any] | Floats) -> Iterator[bytes]:
+def _items(values: JsonList | Floats) -> Iterator[bytes]:
     """A list that is not empty."""
-    write: Callable[[Any], bytes] = _array if isinstance(values, np.ndarray) else _dumps
+    write: Callable[[JsonValue], bytes] = _array if isinstance(values, np.ndarray) else _dumps
     step = (
         max(NUMBERS_AT_A_TIME // values[0].size, 1) if isinstance(values, np.ndarray) else OBJECTS
     )
@@ -150,12 +150,12 @@ def _array(values: Floats) -> bytes:
     return orjson.dumps(np.ascontiguousarray(values), option=orjson.OPT_SERIALIZE_NUMPY)
 
 
-def _dumps(value: Any) -> bytes:
+def _dumps(value: object) -> bytes:
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode()
 
 
-def matrix(values: Any, width: int, at: str) -> Floats:
+def matrix(values: object, width: int, at: str) -> Floats:
     """A list of rows of ``width`` numbers as N × width float64; names the rows at fault."""
     if isinstance(values, np.ndarray) and values.ndim == 2:
         _require_width(values, width, at)
@@ -172,7 +172,7 @@ def matrix(values: Any, width: int, at: str) -> Floats:
 
 
 def in_blocks(
-    values: list[Any], convert: Callable[[list[Any]], Floats | None], step: int
+    values: JsonList, convert: Callable[[JsonList], Floats | None], step: int
 ) -> Floats | None:
     """A list as an array, ``step`` items at a time; None if one of the blocks is.
 
@@ -187,26 +187,28 @@ def in_blocks(
     return np.concatenate(parts)
 
 
-def numbers(values: list[Any]) -> Floats | None:
+def numbers(values: list[object]) -> Floats | None:
     """A list of numbers that is not empty as N float64; None if something else is in it."""
     return in_blocks(values, _floats, BLOCK)
 
 
-def _floats(values: list[Any]) -> Floats | None:
+def _floats(values: list[object]) -> Floats | None:
     if set(map(type, values)) <= NUMBERS:
         with suppress(OverflowError):
             return np.array(values, dtype=np.float64)
     return None
 
 
-def _rectangle(rows: list[Any], width: int) -> Floats | None:
+def _rectangle(rows: JsonList, width: int) -> Floats | None:
     if set(map(type, rows)) == {list} and set(map(len, rows)) == {width}:
         cells = _floats(list(chain.from_iterable(rows)))
         return None if cells is None else cells.reshape(len(rows), width)
     return None
 
 
-def refused(values: list[Any], fault: Callable[[Any, bool], str | None], at: str) -> InvalidInput:
+def refused(
+    values: list[object], fault: Callable[[object, bool], str | None], at: str
+) -> InvalidInput:
     """What is wrong with rows of which some are at ``fault``; that is told whether words matter."""
     faults = Faults()
     for row, value in enumerate(deadline.checked(values)):
@@ -216,7 +218,9 @@ def refused(values: list[Any], fault: Callable[[Any, bool], str | None], at: str
     return faults.error()
 
 
-def rows(values: Any, columns: Any, names: Sequence[str], at: str, order_at: str) -> Floats:
+def rows(
+    values: JsonValue, columns: JsonValue, names: Sequence[str], at: str, order_at: str
+) -> Floats:
     """Rows of numbers in the order of ``names``, N × C float64.
 
     ``values``: a list of rows, in the order of ``columns`` where given; or a list by name.
@@ -230,14 +234,12 @@ def rows(values: Any, columns: Any, names: Sequence[str], at: str, order_at: str
     return found if order is None else np.ascontiguousarray(found[:, order])
 
 
-def _columnar(values: dict[str, Any], names: Sequence[str], at: str) -> Floats:
+def _columnar(values: dict[str, object], names: Sequence[str], at: str) -> Floats:
     lists = named_lists(values, names, at)
     return np.column_stack([_column(cells, at + pointer(name)) for name, cells in lists.items()])
 
 
-def named_lists(
-    values: dict[str, Any], names: Sequence[str], at: str
-) -> dict[str, list[Any] | Floats]:
+def named_lists(values: JsonObject, names: Sequence[str], at: str) -> dict[str, JsonList | Floats]:
     """A list for each of ``names``, in this order, all of one length."""
     values, faults = _respelled(values, names, at), Faults()
     for name in names:
@@ -257,7 +259,7 @@ def named_lists(
     return {name: values[name] for name in names}
 
 
-def _column(values: list[Any] | Floats, at: str) -> Floats:
+def _column(values: list[object] | Floats, at: str) -> Floats:
     if isinstance(values, np.ndarray):
         return values
     found = numbers(values)
@@ -275,7 +277,7 @@ def _require_width(values: Floats, width: int, at: str) -> None:
     faults.raise_if_any()
 
 
-def _row_fault(row: Any, width: int, brief: bool) -> str | None:
+def _row_fault(row: object, width: int, brief: bool) -> str | None:
     if not isinstance(row, list):
         return f"must be a list of {width} numbers"
     if len(row) != width:
@@ -288,12 +290,12 @@ def _row_fault(row: Any, width: int, brief: bool) -> str | None:
     return None
 
 
-def _cell_fault(cell: Any, brief: bool) -> str | None:
+def _cell_fault(cell: object, brief: bool) -> str | None:
     message = _row_fault([cell], 1, brief)
     return None if message is None else message.removeprefix("value 0 ")
 
 
-def named_reals(values: Any, names: Sequence[str], at: str, complete: bool = True) -> Floats:
+def named_reals(values: JsonValue, names: Sequence[str], at: str, complete: bool = True) -> Floats:
     """An object of finite numbers keyed by name, in the order of ``names``.
 
     ``complete``: every name must be there; otherwise missing ones are zero.
@@ -311,10 +313,10 @@ def named_reals(values: Any, names: Sequence[str], at: str, complete: bool = Tru
     return np.array([float(values.get(name, 0)) for name in names])
 
 
-def _respelled(values: dict[str, Any], names: Sequence[str], at: str) -> dict[str, Any]:
+def _respelled(values: JsonObject, names: Sequence[str], at: str) -> JsonObject:
     """The same by ``names`` as they are spelled; every key must be one of them."""
     known, faults = Spellings(names), Faults()
-    found: dict[str, Any] = {}
+    found: JsonObject = {}
     for given, name in zip(values, known.respelled(list(values)), strict=True):
         if name not in known.exact:
             faults.add(at + pointer(given), f"is not one of {_listed(names)}")
@@ -325,7 +327,7 @@ def _respelled(values: dict[str, Any], names: Sequence[str], at: str) -> dict[st
     return found
 
 
-def named_numbers(values: Any, names: Sequence[str], at: str, complete: bool) -> Floats:
+def named_numbers(values: object, names: Sequence[str], at: str, complete: bool) -> Floats:
     """The same for numbers that are not negative."""
     found = named_reals(values, names, at, complete)
     faults = Faults()
@@ -335,7 +337,7 @@ def named_numbers(values: Any, names: Sequence[str], at: str, complete: bool) ->
     return found
 
 
-def named_counts(values: Any, names: Sequence[str], at: str, complete: bool) -> Floats:
+def named_counts(values: object, names: Sequence[str], at: str, complete: bool) -> Floats:
     """The same for whole numbers of rows."""
     counts = named_numbers(values, names, at, complete)
     faults = Faults()
@@ -345,7 +347,7 @@ def named_counts(values: Any, names: Sequence[str], at: str, complete: bool) -> 
     return counts
 
 
-def codes(values: Any, names: Sequence[str], at: str, partial: bool = False) -> Codes:
+def codes(values: object, names: Sequence[str], at: str, partial: bool = False) -> Codes:
     """A list of labels as positions in ``names``; ``partial``: null is allowed, and is -1.
 
     Numbers and truth values stand for the name that they spell.
@@ -368,7 +370,7 @@ def codes(values: Any, names: Sequence[str], at: str, partial: bool = False) -> 
 
 
 def _spelled_codes(
-    values: list[Any], index: Mapping[str | None, int], names: Sequence[str], at: str
+    values: JsonList, index: Mapping[str | None, int], names: Sequence[str], at: str
 ) -> Codes:
     """The same one by one; names the rows that spell none."""
     faults, found = Faults(), np.empty(len(values), np.intp)
@@ -387,7 +389,7 @@ def _spelled_codes(
     return found
 
 
-def column_order(columns: Any, names: Sequence[str], at: str) -> list[int] | None:
+def column_order(columns: object, names: Sequence[str], at: str) -> list[int] | None:
     """Where each of ``names`` stands in ``columns``; None where the order is the same."""
     if columns is None:
         return None
@@ -409,7 +411,7 @@ def column_order(columns: Any, names: Sequence[str], at: str) -> list[int] | Non
     return None if list(columns) == list(names) else [place[name] for name in names]
 
 
-def shown(value: Any) -> str:
+def shown(value: JsonValue) -> str:
     """A value as it may stand in a message."""
     if isinstance(value, list | dict | np.ndarray):
         return "an object" if isinstance(value, dict) else "a list"
@@ -422,7 +424,7 @@ def _listed(names: Sequence[str]) -> str:
     return first if len(names) <= 10 else f"{first}, … ({len(names)} in all)"
 
 
-def _object(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
+def _object(pairs: list[tuple[str, object]]) -> Mapping[str, object]:
     value = dict(pairs)
     if len(value) < len(pairs):
         seen: set[str] = set()
@@ -448,7 +450,7 @@ def _constant(name: str) -> float:
     raise Unparseable(f"{name} is not a JSON number")
 
 
-def _decoder(pairs: Callable[[list[tuple[str, Any]]], Mapping[str, Any]]) -> json.JSONDecoder:
+def _decoder(pairs: Callable[[list[tuple[str, object]]], Mapping[str, object]]) -> json.JSONDecoder:
     return json.JSONDecoder(object_pairs_hook=pairs, parse_constant=_constant)
 
 

@@ -9,10 +9,10 @@ import codecs
 import gc
 import json
 import re
-from typing import Any
 
 from app.core import deadline
 from app.core.errors import InvalidInput, pointer
+from app.core.json_types import JsonList, JsonValue
 from app.formats.errors import TooLarge, Unparseable
 
 PIECE = 1 << 17
@@ -62,7 +62,7 @@ class Reader:
         self._path: list[str] = []
         self._weight, self._odd_until, self._surrogates = 0, 0, False
 
-    def value(self) -> Any:
+    def value(self) -> JsonValue:
         """What the body holds; ``Unparseable``, ``InvalidInput``, ``TooLarge``, ``OutOfTime``."""
         try:
             found = self._value(0)
@@ -101,7 +101,7 @@ class Reader:
         self._before += self._place
         self._text, self._place = self._text[self._place :] + more, 0
 
-    def _value(self, depth: int) -> Any:
+    def _value(self, depth: int) -> JsonValue:
         """The next value: in one go where the window holds it, in steps where it does not."""
         self._skip()
         opening = self._text[self._place : self._place + 1]
@@ -133,21 +133,21 @@ class Reader:
                 raise self._broken(failure, at)
             self._fill()
 
-    def _taken(self, found: Any, end: int) -> Any:
+    def _taken(self, found: JsonValue, end: int) -> JsonValue:
         self._place = end
         if self._surrogates:
             require_text(found)
         return found
 
-    def _stepped(self, opening: str, depth: int) -> Any:
+    def _stepped(self, opening: str, depth: int) -> object:
         """A list or object that is longer than a piece."""
         if depth == DEEPEST:
             raise RecursionError
         self._place += 1
         return self._object(depth + 1) if opening == "{" else self._list(depth + 1)
 
-    def _object(self, depth: int) -> Any:
-        pairs: list[tuple[str, Any]] = []
+    def _object(self, depth: int) -> JsonValue:
+        pairs: list[tuple[str, JsonValue]] = []
         if not self._ends("}"):
             while True:
                 self._skip()
@@ -164,8 +164,8 @@ class Reader:
         assert self._made is not None
         return self._made(pairs)
 
-    def _list(self, depth: int) -> list[Any]:
-        items: list[Any] = []
+    def _list(self, depth: int) -> list[object]:
+        items: JsonList = []
         try:
             self._fill_list(items, depth)
         except Exception:
@@ -173,7 +173,7 @@ class Reader:
             raise
         return items
 
-    def _fill_list(self, items: list[Any], depth: int) -> None:
+    def _fill_list(self, items: list[object], depth: int) -> None:
         if self._ends("]"):
             return
         while True:
@@ -186,7 +186,7 @@ class Reader:
                 message = f"has more than {self._most_rows} rows; send it in parts"
                 raise self._refused(message)
 
-    def _several(self, items: list[Any]) -> bool:
+    def _several(self, items: JsonList) -> bool:
         """Add the items that are in the window and end with a comma; False where there are none.
 
         Text that makes a list between brackets, and starts where an item starts, ends where an item
@@ -212,7 +212,7 @@ class Reader:
         self._odd_until = self._before + len(text)
         return False
 
-    def _between(self, text: str) -> list[Any] | None:
+    def _between(self, text: str) -> list[object] | None:
         """The items of a list without its brackets; None if that is no list."""
         text = f"[{text}]"
         try:
@@ -252,7 +252,7 @@ class Reader:
         return InvalidInput.at(pointer(*self._path), message)
 
 
-def require_text(value: Any) -> None:
+def require_text(value: object) -> None:
     """``Unparseable`` for lone surrogates, which the parser lets through."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
@@ -260,7 +260,7 @@ def require_text(value: Any) -> None:
         raise Unparseable("the body holds a lone surrogate (\\ud800 to \\udfff)") from None
 
 
-def let_go(value: Any) -> None:
+def let_go(value: object) -> None:
     """Empty what is long in a value that nobody needs any more.
 
     To free millions of lists at once keeps the interpreter for as long as a second.

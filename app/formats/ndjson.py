@@ -1,7 +1,6 @@
 """NDJSON: an object per line, as strict as JSON bodies are."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import orjson
@@ -56,7 +55,7 @@ def _decoded(
     body: bytes | bytearray, most_rows: int, most_columns: int, most_cells: int = MOST_CELLS
 ) -> Frame:
     """Line by line, with all that they may hold."""
-    columns: dict[str, list[Any]] = {}
+    columns: dict[str, list[object]] = {}
     rows = 0
     for row, line in deadline.checked(_lines(body)):
         if rows == most_rows:

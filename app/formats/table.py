@@ -1,12 +1,12 @@
 """Rows of features: numbers, and levels of categorical columns, as a table of the core."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from app.core.arrays import Floats
 from app.core.errors import Faults, InvalidInput
+from app.core.json_types import JsonValue
 from app.core.learners.columns import LARGEST, MISSING, UNKNOWN, Level
 from app.core.spelling import exact, find, learn
 from app.formats.frame import NULL, Cells, Coded, Frame
@@ -19,7 +19,7 @@ Levels = dict[int, dict[Level, int]]
 """Positions of levels, by the position of their column."""
 
 
-def feature_names(values: Any, given: Sequence[str] | None, at: str) -> tuple[str, ...]:
+def feature_names(values: object, given: Sequence[str] | None, at: str) -> tuple[str, ...]:
     """The names ``given``, or x0, x1, … for as many columns as the first row of ``values`` has.
 
     ``at``: the object in which ``features`` and ``feature_names`` stand.
@@ -48,7 +48,9 @@ def unique(names: Sequence[str], at: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def batch(values: Any, columns: Any, names: Sequence[str], levels: Levels, gaps: bool) -> Floats:
+def batch(
+    values: object, columns: object, names: Sequence[str], levels: Levels, gaps: bool
+) -> Floats:
     """The features of a batch in the order of ``names``, N × D.
 
     ``values``: rows, in the order of ``columns`` where given; or a list by name. ``levels``: of the
@@ -66,7 +68,7 @@ def batch(values: Any, columns: Any, names: Sequence[str], levels: Levels, gaps:
     return np.ascontiguousarray(table(values, sent, there, False, gaps, "/features")[:, order])
 
 
-def columnar(values: dict[str, Any], names: Sequence[str], at: str) -> Frame:
+def columnar(values: dict[str, object], names: Sequence[str], at: str) -> Frame:
     """Lists by name as a table."""
     lists = named_lists(values, names, at)
     return Frame({name: Cells(cells) for name, cells in lists.items()}, len(lists[names[0]]), at)
@@ -121,7 +123,7 @@ def _positions(coded: Coded, known: dict[Level, int], learns: bool = False) -> F
 
 
 def table(
-    values: Any, names: Sequence[str], levels: Levels, learns: bool, gaps: bool, at: str
+    values: JsonValue, names: Sequence[str], levels: Levels, learns: bool, gaps: bool, at: str
 ) -> Floats:
     """Rows of one value per name as an N × D table; names the rows and columns at fault.
 
@@ -151,7 +153,7 @@ def table(
     raise refused(values, lambda row, brief: _row_fault(row, names, levels, gaps, brief), at)
 
 
-def _numbers(cells: list[Any], gaps: bool) -> Floats | None:
+def _numbers(cells: list[object], gaps: bool) -> Floats | None:
     """A numeric column; None if something is wrong with it."""
     kinds = set(map(type, cells))
     if gaps and type(None) in kinds:
@@ -168,7 +170,7 @@ def _fits(values: Floats, gaps: bool) -> bool:
     return not (sizes > LARGEST).any() if gaps else bool((sizes <= LARGEST).all())
 
 
-def _codes(cells: list[Any], known: dict[Level, int], learns: bool, gaps: bool) -> Floats | None:
+def _codes(cells: list[object], known: dict[Level, int], learns: bool, gaps: bool) -> Floats | None:
     """A categorical column as positions of levels; None if something is wrong with it."""
     coded = Coded.of(cells)
     if not all(_takes(level, gaps) for level in coded.levels):
@@ -178,7 +180,7 @@ def _codes(cells: list[Any], known: dict[Level, int], learns: bool, gaps: bool) 
     return _positions(coded, known, learns)
 
 
-def _takes(cell: Any, gaps: bool) -> bool:
+def _takes(cell: object, gaps: bool) -> bool:
     """Whether a cell may be a level: text that is not long, an exact number; NaN as null may."""
     if type(cell) is str:
         return len(cell) <= LONGEST_LEVEL
@@ -191,7 +193,7 @@ def _gap(name: str) -> str:
 
 
 def _row_fault(
-    row: Any, names: Sequence[str], levels: Levels, gaps: bool, brief: bool
+    row: object, names: Sequence[str], levels: Levels, gaps: bool, brief: bool
 ) -> str | None:
     if not isinstance(row, list):
         return f"must be a list of {len(names)} values"

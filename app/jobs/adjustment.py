@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from typing import Any
 
 import numpy as np
 
@@ -48,7 +47,7 @@ def run(context: Context) -> Result:
     return Result(write)
 
 
-def _target(context: Context, partitions: Any) -> Floats:
+def _target(context: Context, partitions: object) -> Floats:
     """The stated priors, or those of an estimate, which is kept for when the job goes on."""
     asked, classes = context.asked, context.version.source.classes
     if asked.target_priors is not None:

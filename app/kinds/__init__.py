@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from app.core.arrays import AnyArray
 from app.core.warnings import Warning
@@ -19,10 +19,10 @@ Load = Callable[[], Arrays]
 class Adapted:
     """What was made of a sample: ``content`` and ``arrays`` are kept, ``included`` is only told."""
 
-    content: dict[str, Any]
+    content: dict[str, object]
     arrays: Mapping[str, AnyArray]
     warnings: tuple[Warning, ...] = ()
-    included: dict[str, Any] = field(default_factory=dict)
+    included: dict[str, object] = field(default_factory=dict)
 
 
 class Kind(Protocol):
@@ -33,11 +33,11 @@ class Kind(Protocol):
         """Whether its models have classes."""
 
     def prepare(
-        self, source: Any, classes: tuple[str, ...], at: str, trainer: Trainer
-    ) -> tuple[Prepared, dict[str, Any]]:
+        self, source: object, classes: tuple[str, ...], at: str, trainer: Trainer
+    ) -> tuple[Prepared, dict[str, object]]:
         """A source ready to be written, and its metadata; ``at``: where it stands in the body."""
 
-    def version(self, record: SourceRecord) -> dict[str, Any]:
+    def version(self, record: SourceRecord) -> dict[str, object]:
         """What a version's page shows besides what every page does."""
 
     def adapt(self, record: SourceRecord, load: Load, payload: Payload) -> Adapted:
@@ -45,5 +45,5 @@ class Kind(Protocol):
 
     def predict(
         self, record: AdaptationRecord, kept: Arrays, load: Load, payload: Payload
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """What an adaptation says of further rows; ``kept``: its arrays, ``load``: the source's."""

@@ -2,13 +2,14 @@
 
 import hashlib
 import json as stdlib_json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
 
 from app.core.arrays import Floats
 from app.core.errors import Faults, InvalidInput
+from app.core.json_types import JsonObject
 from app.core.mixtures.adapt import LinkFit, MixtureAdaptation, adapt
 from app.core.mixtures.fit import MixtureFit, fit
 from app.core.mixtures.gibbs import (
@@ -122,8 +123,8 @@ class RegressionMixtures:
     predicts = MixturePredictionsIn
 
     def prepare(
-        self, source: Any, classes: tuple[str, ...], at: str, trainer: Trainer
-    ) -> tuple[Prepared, dict[str, Any]]:
+        self, source: object, classes: tuple[str, ...], at: str, trainer: Trainer
+    ) -> tuple[Prepared, dict[str, object]]:
         """Check the parameters, or fit them."""
         given = parse.part(MixtureSourceIn, source, at)
         with parse.placed(at):
@@ -133,7 +134,7 @@ class RegressionMixtures:
         text = stdlib_json.dumps(content, sort_keys=True)
         return Prepared(hashlib.sha256(text.encode()).hexdigest(), content, {}), given.metadata
 
-    def version(self, record: SourceRecord) -> dict[str, Any]:
+    def version(self, record: SourceRecord) -> dict[str, object]:
         """The mixture, and how it was fitted."""
         return record.content
 
@@ -168,7 +169,7 @@ class RegressionMixtures:
 
     def predict(
         self, record: AdaptationRecord, kept: Arrays, load: Load, payload: Payload
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Means, components and quantiles of further rows."""
         given = parse.envelope(MixturePredictionsIn, payload.json())
         mixture = _mixture(record.content)
@@ -263,7 +264,7 @@ def _posterior(kept: Arrays, mixture: RegressionMixture) -> MixturePosterior | N
     )
 
 
-def _spread(values: Any, at: str) -> Floats | float:
+def _spread(values: object, at: str) -> Floats | float:
     """A number, a list of them, or rows."""
     if isinstance(values, list) and values and isinstance(values[0], list):
         return _rows(values, at, MOST_COVARIATES + 1)
@@ -274,7 +275,7 @@ def _spread(values: Any, at: str) -> Floats | float:
 
 def _source(
     given: MixtureSourceIn,
-) -> tuple[RegressionMixture, dict[str, Any] | None, list[dict[str, Any]]]:
+) -> tuple[RegressionMixture, dict[str, object] | None, list[dict[str, object]]]:
     """The mixture, what is told of its fit, and warnings."""
     rows = {name: getattr(given, name) for name in ("x", "y", "components")}
     if given.parameters is not None:
@@ -317,7 +318,7 @@ def _components(given: int | list[int] | None) -> int | tuple[int, int]:
     return given
 
 
-def _report(found: MixtureFit) -> dict[str, Any]:
+def _report(found: MixtureFit) -> dict[str, object]:
     return {
         "rows": len(found.responsibilities),
         "log_likelihood": found.log_likelihood,
@@ -333,7 +334,7 @@ def _report(found: MixtureFit) -> dict[str, Any]:
     }
 
 
-def _shown(mixture: RegressionMixture) -> dict[str, Any]:
+def _shown(mixture: RegressionMixture) -> dict[str, object]:
     return {
         "components": mixture.components,
         "degree": mixture.degree,
@@ -343,7 +344,7 @@ def _shown(mixture: RegressionMixture) -> dict[str, Any]:
     }
 
 
-def _link(found: LinkFit) -> dict[str, Any]:
+def _link(found: LinkFit) -> dict[str, object]:
     return {
         "name": found.name,
         "parameters": {name: list(values) for name, values in found.links.items()},
@@ -358,7 +359,7 @@ def _link(found: LinkFit) -> dict[str, Any]:
     }
 
 
-def _table(found: MixtureAdaptation) -> list[dict[str, Any]]:
+def _table(found: MixtureAdaptation) -> list[dict[str, object]]:
     """Every link that was fitted, the chosen one marked."""
     return [
         {
@@ -375,7 +376,7 @@ def _table(found: MixtureAdaptation) -> list[dict[str, Any]]:
     ]
 
 
-def _mixture(content: dict[str, Any]) -> RegressionMixture:
+def _mixture(content: JsonObject) -> RegressionMixture:
     """The mixture that ``_shown`` wrote."""
     return RegressionMixture(
         np.array(content["proportions"]),
@@ -385,7 +386,7 @@ def _mixture(content: dict[str, Any]) -> RegressionMixture:
     )
 
 
-def _rows(values: Any, at: str, most: int) -> Floats:
+def _rows(values: object, at: str, most: int) -> Floats:
     """Rows of numbers, all as long as the first; a list of numbers is one column."""
     if isinstance(values, list) and values and type(values[0]) in json.NUMBERS:
         return _list(values, at, most)[:, None]
@@ -398,7 +399,7 @@ def _rows(values: Any, at: str, most: int) -> Floats:
     return found
 
 
-def _list(values: Any, at: str, most: int) -> Floats:
+def _list(values: object, at: str, most: int) -> Floats:
     """A list of numbers."""
     if not isinstance(values, list) or not values:
         raise InvalidInput.at(at, "must be a list of numbers")

@@ -1,8 +1,9 @@
 """Every kind there is."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from app.clock import rfc3339
+from app.core.json_types import JsonObject
 from app.kinds import Kind
 from app.kinds.mixtures import RegressionMixtures
 from app.kinds.trees import VersatileTrees
@@ -20,7 +21,7 @@ def shapes(what: Literal["adapts", "predicts"]) -> list[type[In]]:
     return [getattr(kind, what) for kind in KINDS.values()]
 
 
-def version(record: SourceRecord) -> dict[str, Any]:
+def version(record: SourceRecord) -> JsonObject:
     """The page of a version."""
     return {
         "model": record.model,

@@ -3,7 +3,7 @@
 import hashlib
 import json as stdlib_json
 from dataclasses import fields
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
@@ -11,6 +11,7 @@ from pydantic import Field
 from app.core import deadline
 from app.core.arrays import Codes, Floats
 from app.core.errors import Faults, InvalidInput, pointer
+from app.core.json_types import JsonObject, JsonValue
 from app.core.trees.adaptation import (
     Predictions,
     adaptation,
@@ -111,8 +112,8 @@ class VersatileTrees:
         self._kept = Cache[str, VersatileTree](KEPT_BYTES)
 
     def prepare(
-        self, source: Any, classes: tuple[str, ...], at: str, trainer: Trainer
-    ) -> tuple[Prepared, dict[str, Any]]:
+        self, source: object, classes: tuple[str, ...], at: str, trainer: Trainer
+    ) -> tuple[Prepared, dict[str, object]]:
         """Grow or check the tree, sort its training columns, calibrate its leaves."""
         given = parse.part(TreeSourceIn, source, at)
         growth = _growth(given, classes, at)
@@ -141,7 +142,7 @@ class VersatileTrees:
         encoded = {name: arrays.encode(array) for name, array in kept.items()}
         return Prepared(_digest(classes, content, encoded), content, encoded), given.metadata
 
-    def version(self, record: SourceRecord) -> dict[str, Any]:
+    def version(self, record: SourceRecord) -> JsonObject:
         """What was registered."""
         content = record.content
         return {
@@ -179,7 +180,7 @@ class VersatileTrees:
         kept = {"adapted": np.array([one.adapted for one in found.thresholds])}
         if found.target_priors is not None:
             kept["target_priors"] = found.target_priors
-        included: dict[str, Any] = {}
+        included: JsonObject = {}
         if given.include:
             said = predictions_at(model, found.leaves, found.target_priors)
             included = _scored(said, model.classes, given.include)
@@ -187,7 +188,7 @@ class VersatileTrees:
 
     def predict(
         self, record: AdaptationRecord, kept: Arrays, load: Load, payload: Payload
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """Classes of further rows by the adapted thresholds."""
         model = self._model(record.source, load)
         given, rows = _batch(TreePredictionsIn, payload.batch(), model)
@@ -216,7 +217,7 @@ class VersatileTrees:
 TRAINING = ("rows", "grown", "max_depth", "min_samples_leaf", "seed")
 
 
-def _batch(shape: Any, sent: Sent, model: VersatileTree) -> tuple[Any, Floats]:
+def _batch(shape: JsonValue, sent: Sent, model: VersatileTree) -> tuple[JsonValue, Floats]:
     """The envelope, and N × d rows in the model's order."""
     names = model.attributes
     if sent.frame is None:
@@ -294,7 +295,7 @@ def _output_shift(
     return None, labels[labels >= 0]
 
 
-def _shown(classes: tuple[str, ...], found: OutputShift | None) -> dict[str, Any] | None:
+def _shown(classes: tuple[str, ...], found: OutputShift | None) -> dict[str, object] | None:
     if found is None:
         return None
     return {
@@ -306,8 +307,8 @@ def _shown(classes: tuple[str, ...], found: OutputShift | None) -> dict[str, Any
     }
 
 
-def _scored(said: Predictions, classes: tuple[str, ...], include: list[str]) -> dict[str, Any]:
-    shown: dict[str, Any] = {}
+def _scored(said: Predictions, classes: tuple[str, ...], include: list[str]) -> dict[str, object]:
+    shown: JsonObject = {}
     if "predictions" in include:
         shown["predictions"] = [classes[k] for k in said.decisions.tolist()]
     if "posteriors" in include:
@@ -340,7 +341,7 @@ def _sent(given: TreeArraysIn, width: int, at: str) -> Tree:
     )
 
 
-def _numbers(values: Any, at: str) -> Floats:
+def _numbers(values: object, at: str) -> Floats:
     if not isinstance(values, list) or not 0 < len(values) <= MOST_NODES:
         raise InvalidInput.at(at, f"must be a list of 1 to {MOST_NODES} numbers, one per node")
     faults = Faults()
@@ -351,7 +352,7 @@ def _numbers(values: Any, at: str) -> Floats:
     return np.array(values, dtype=np.float64)
 
 
-def _digest(classes: tuple[str, ...], content: dict[str, Any], encoded: dict[str, bytes]) -> str:
+def _digest(classes: tuple[str, ...], content: dict[str, object], encoded: dict[str, bytes]) -> str:
     state = hashlib.sha256(stdlib_json.dumps([classes, content], sort_keys=True).encode())
     for name, array in sorted(encoded.items()):
         state.update(f"{name} {len(array)}".encode())
@@ -359,7 +360,7 @@ def _digest(classes: tuple[str, ...], content: dict[str, Any], encoded: dict[str
     return state.hexdigest()
 
 
-def _test(found: KolmogorovSmirnov | None) -> dict[str, Any] | None:
+def _test(found: KolmogorovSmirnov | None) -> dict[str, object] | None:
     if found is None:
         return None
     return {
@@ -369,7 +370,7 @@ def _test(found: KolmogorovSmirnov | None) -> dict[str, Any] | None:
     }
 
 
-def _attribute(one: AttributeShift) -> dict[str, Any]:
+def _attribute(one: AttributeShift) -> dict[str, object]:
     first = _test(one.first)
     return {
         "attribute": one.attribute,
@@ -385,7 +386,7 @@ def _attribute(one: AttributeShift) -> dict[str, Any]:
     }
 
 
-def _threshold(one: ThresholdChange) -> dict[str, Any]:
+def _threshold(one: ThresholdChange) -> dict[str, object]:
     """A threshold of minus infinity, which sends every value to the right, is null."""
     return {
         "node": one.node,

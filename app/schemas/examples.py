@@ -4,7 +4,8 @@ They tell one story: cards, where fraud was one row in a hundred, and a help des
 """
 
 from collections.abc import Mapping
-from typing import Any
+
+from app.core.json_types import JsonObject
 
 VERSION = "/v1/models/{name}/versions/{version}"
 ROWS = [[0.97, 0.03], [0.2, 0.8], [0.99, 0.01], [0.6, 0.4], [0.05, 0.95], [0.98, 0.02]]
@@ -27,7 +28,7 @@ CELSIUS = [[18.5, 3], [21.0, 1], [35.5, 2], [41.0, 4], [19.0, 2], [38.0, 1], [22
 STATES = ["fine", "fine", "worn", "worn", "fine", "worn", "fine", "worn"]
 FAHRENHEIT = [[round(1.8 * row[0] + 32, 1), row[1]] for row in CELSIUS]
 
-Examples = Mapping[str, Any]
+Examples = Mapping[str, object]
 BODIES: Mapping[tuple[str, str], Examples] = {
     ("POST", "/v1/models"): {
         "Priors and a confusion matrix": {
@@ -200,7 +201,7 @@ def places(address: str) -> Mapping[str, str]:
     return ELSEWHERE.get(address, PLACES)
 
 
-def add(description: dict[str, Any]) -> None:
+def add(description: JsonObject) -> None:
     """Put them into an OpenAPI description."""
     for address, path in description["paths"].items():
         for method, operation in path.items():

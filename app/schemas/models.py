@@ -1,7 +1,7 @@
 """Models, versions and what is known of them, as answers."""
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import ConfigDict
 
@@ -74,7 +74,7 @@ class TrainingOut(Out):
     """How a version was trained in the service."""
 
     learner: str
-    parameters: dict[str, Any]
+    parameters: dict[str, object]
     feature_names: list[str]
     categorical: list[str]
     missing: Literal["refuse", "impute"]
@@ -121,7 +121,7 @@ class VersionOut(Out):
     methods: list[MethodOut]
     matching: MatchingOut | None
     training: TrainingOut | None
-    metadata: dict[str, Any]
+    metadata: dict[str, object]
     warnings: list[WarningOut]
 
 
@@ -171,7 +171,7 @@ class OtherVersionOut(Out):
     version: int
     digest: str
     created_at: datetime
-    metadata: dict[str, Any]
+    metadata: dict[str, object]
 
 
 class AdaptationOut(Out):

@@ -115,7 +115,7 @@ class ObservationsIn(BatchIn):
 
     observed_at: OneOrColumn | None = None
     segment: Annotated[
-        dict[str, Any],
+        dict[str, object],
         WithJsonSchema(
             {
                 "type": "object",

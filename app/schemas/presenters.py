@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 
 from app.core.arrays import Floats
+from app.core.json_types import JsonObject, JsonValue
 from app.core.learners.linear import Linear
 from app.core.learners.trained import Trained
 from app.core.prevalence.calibration import Isotonic, OneVersusRest, Quality, Report, Scaling
@@ -244,7 +244,7 @@ def histogram(names: Sequence[str], value: Histogram | None) -> estimates.Histog
     return estimates.HistogramOut(bins=BINS, before=before, after=after)
 
 
-def rows(names: Sequence[str], values: Floats, like: Any) -> Any:
+def rows(names: Sequence[str], values: Floats, like: JsonValue) -> JsonValue:
     """An array in the form that the request's posteriors had: rows, or lists by class."""
     if isinstance(like, dict):
         return dict(zip(names, values.T, strict=True))
@@ -365,7 +365,7 @@ def diagnostics(names: Sequence[str], value: Diagnostics) -> estimates.Diagnosti
 
 def posteriors(
     record: VersionRecord, batch: Batch, rows: AdjustedRows, notes: Sequence[Warning]
-) -> dict[str, Any]:
+) -> JsonObject:
     """Adjusted rows, but for the rows themselves."""
     source = record.source
     bare_counts = isinstance(batch, OutputBatch) and batch.codes is None

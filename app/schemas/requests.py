@@ -68,7 +68,7 @@ def storable(value: str) -> str:
     return value
 
 
-def _timestamp(value: Any) -> Any:
+def _timestamp(value: object) -> object:
     if not isinstance(value, str):
         raise ValueError('must be a string like "2026-01-31T00:00:00Z"')
     try:
@@ -83,7 +83,7 @@ def _within_years(value: datetime) -> datetime:
     return value
 
 
-def _small_json(value: dict[str, Any]) -> dict[str, Any]:
+def _small_json(value: dict[str, object]) -> dict[str, object]:
     _shallow(value)
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
@@ -97,7 +97,7 @@ def _small_json(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
-def _shallow(value: Any, depth: int = 0) -> None:
+def _shallow(value: object, depth: int = 0) -> None:
     """Refuse deep nesting, and text that no database takes."""
     if depth > METADATA_DEPTH:
         raise ValueError(f"is nested more than {METADATA_DEPTH} deep")
@@ -115,7 +115,7 @@ def _shallow(value: Any, depth: int = 0) -> None:
 def at_most(limit: int) -> BeforeValidator:
     """Refuse long lists and objects before their items are looked at."""
 
-    def check(value: Any) -> Any:
+    def check(value: object) -> object:
         if isinstance(value, list | dict) and len(value) > limit:
             raise ValueError(f"has {len(value)} items, at most {limit} are allowed")
         return value
@@ -123,7 +123,7 @@ def at_most(limit: int) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-def _unique(value: list[Any] | None) -> list[Any] | None:
+def _unique(value: list[object] | None) -> list[object] | None:
     if value is not None and len(set(value)) < len(value):
         raise ValueError("repeats an item")
     return value
@@ -142,7 +142,7 @@ SegmentKey = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
 SegmentValue = Annotated[Named, Field(max_length=256)]
 KeptSegment = Annotated[Text, Field(max_length=256)]
 """One that is looked for: what was kept before there were rules for names is found too."""
-Metadata = Annotated[dict[str, Any], AfterValidator(_small_json)]
+Metadata = Annotated[dict[str, object], AfterValidator(_small_json)]
 
 
 class In(BaseModel):
@@ -152,7 +152,7 @@ class In(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def few_fields(cls, value: Any) -> Any:
+    def few_fields(cls, value: object) -> object:
         """Refuse objects of very many fields without looking at each."""
         if isinstance(value, dict) and len(value) > MOST_FIELDS:
             raise ValueError(f"has {len(value)} fields; at most {MOST_FIELDS} are looked at")
@@ -192,7 +192,7 @@ class TrainingIn(In):
     feature_names: Annotated[Names | None, Field(min_length=1), at_most(1000)] = None
     categorical: Annotated[Names, at_most(1000)] = Field(default_factory=list)
     learner: Learner
-    parameters: Annotated[dict[str, Any], at_most(20)] = Field(default_factory=dict)
+    parameters: Annotated[dict[str, object], at_most(20)] = Field(default_factory=dict)
     folds: Annotated[int, Field(ge=2, le=20)] = 5
     missing: Missing = "refuse"
     seed: Annotated[int, Field(ge=0, le=2**32 - 1)] = 0
@@ -232,7 +232,7 @@ class OtherModelIn(In):
     kind: Literal["versatile-tree", "regression-mixture"]
     classes: Annotated[Names | None, Field(min_length=1), at_most(MOST_NAMES)] = None
     description: Annotated[Words, Field(max_length=2000)] = ""
-    source: dict[str, Any] | None = None
+    source: dict[str, object] | None = None
 
 
 class ModelPatch(In):

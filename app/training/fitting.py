@@ -50,13 +50,15 @@ def fit(
 
 
 def _logistic(
-    recipe: Recipe, encoded: Floats, labels: Codes, weights: Floats | None, *_: Any
+    recipe: Recipe, encoded: Floats, labels: Codes, weights: Floats | None, *_: object
 ) -> Fitted:
     fitted = LogisticRegression(**recipe.parameters).fit(encoded, labels, weights)
     return _linear(fitted)
 
 
-def _svm(recipe: Recipe, encoded: Floats, labels: Codes, weights: Floats | None, *_: Any) -> Fitted:
+def _svm(
+    recipe: Recipe, encoded: Floats, labels: Codes, weights: Floats | None, *_: object
+) -> Fitted:
     """One-vs-rest; its margins stand for log-odds, whose scale the calibration corrects."""
     # Only the dual problem knows the plain hinge. The primal solver of the squared one is much
     # faster on many rows, but on a few odd ones it may never end.
@@ -108,7 +110,7 @@ def _bayes(
 
 
 def _forest(
-    recipe: Recipe, encoded: Floats, labels: Codes, weights: Floats | None, *_: Any
+    recipe: Recipe, encoded: Floats, labels: Codes, weights: Floats | None, *_: object
 ) -> Fitted:
     learner = RandomForestClassifier(**recipe.parameters, random_state=recipe.seed)
     grown = [tree.tree_ for tree in learner.fit(encoded, labels, weights).estimators_]
@@ -123,7 +125,7 @@ def _forest(
 
 
 def _boosting(
-    recipe: Recipe, encoded: Floats, labels: Codes, weights: Floats | None, *_: Any
+    recipe: Recipe, encoded: Floats, labels: Codes, weights: Floats | None, *_: object
 ) -> Fitted:
     parameters = dict(recipe.parameters)
     rounds = parameters.pop("n_estimators")

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
 from app.core.arrays import AnyArray, Codes, Floats
+from app.core.json_types import JsonObject
 from app.core.learners.columns import FeatureColumns
 from app.core.learners.recipe import Recipe
 from app.core.learners.trained import Training
@@ -66,7 +66,7 @@ class Job:
         return serialization.encode(content, arrays)
 
     @classmethod
-    def of(cls, content: dict[str, Any], arrays: dict[str, AnyArray]) -> "Job":
+    def of(cls, content: JsonObject, arrays: dict[str, AnyArray]) -> "Job":
         """The job of ``message``."""
         training = Training(
             FeatureColumns.of_array(arrays["columns"]),
@@ -96,13 +96,13 @@ def refitted_message(found: Refitted) -> bytes:
     return serialization.encode(content, {"trace": found.result.trace})
 
 
-def learnt(content: dict[str, Any], arrays: dict[str, AnyArray]) -> Learnt:
+def learnt(content: JsonObject, arrays: dict[str, AnyArray]) -> Learnt:
     """What ``learnt_message`` said."""
     posteriors = arrays.pop("out_of_fold")
     return Learnt(arrays, posteriors, content["folds"], content["fits"], content["short"])
 
 
-def refitted(content: dict[str, Any], arrays: dict[str, AnyArray]) -> Refitted:
+def refitted(content: JsonObject, arrays: dict[str, AnyArray]) -> Refitted:
     """What ``refitted_message`` said."""
     result = CdeResult(
         content["prevalence"], content["status"], content["iterations"], arrays["trace"]
@@ -143,7 +143,7 @@ class Growth:
         return serialization.encode(content, {"rows": self.rows, "labels": labels, **tree})
 
     @classmethod
-    def of(cls, content: dict[str, Any], arrays: dict[str, AnyArray]) -> "Growth":
+    def of(cls, content: JsonObject, arrays: dict[str, AnyArray]) -> "Growth":
         """The growth of ``message``."""
         tree = {name.removeprefix(TREE): a for name, a in arrays.items() if name.startswith(TREE)}
         return cls(

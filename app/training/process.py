@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from app.core.arrays import AnyArray, Floats
 from app.core.learners.trained import Training
@@ -98,7 +98,7 @@ class Trainer:
             if self._process is not None:
                 self._process.kill()
 
-    def _run(self, job: Job | Growth) -> tuple[dict[str, Any], dict[str, AnyArray]]:
+    def _run(self, job: Job | Growth) -> tuple[dict[str, object], dict[str, AnyArray]]:
         message = job.message()
         expired = threading.Event()
         with tempfile.TemporaryFile() as errors, self._worker(errors) as process:

@@ -9,7 +9,6 @@ import ssl
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any
 
 import httpcore
 
@@ -58,7 +57,7 @@ class _Timed(httpcore.NetworkStream):
         inner = self._stream.start_tls(ssl_context, server_hostname, _left(self._end))
         return _Timed(inner, self._end)
 
-    def get_extra_info(self, info: str) -> Any:
+    def get_extra_info(self, info: str) -> object:
         return self._stream.get_extra_info(info)
 
 
@@ -83,7 +82,7 @@ class _Checked(httpcore.NetworkBackend):
         port: int,
         timeout: float | None = None,
         local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
+        socket_options: Iterable[object] | None = None,
     ) -> httpcore.NetworkStream:
         failed: Exception | None = None
         for address in checked(host, port, self._allowed):
