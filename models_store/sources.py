@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from app.core.prevalence.estimators.confusion import ConfusionMatrix
 from app.core.prevalence.source import Source, SourceModel
-from app.core.warnings import Warning
+from app.core.warnings import Warning, WarningCode
 from models_store import arrays, matchings, scorecards, trainings
 from models_store.calibrations import decode, encode, report_from_json, report_to_json
 
@@ -137,6 +137,8 @@ def from_json(content: dict[str, Any], kept: dict[str, NDArray[Any]]) -> SourceM
         matching=matchings.from_json(content.get("matching"), kept),
         bins=matchings.bins(kept),
         scorecard=None if card is None else scorecards.decode(card),
-        warnings=tuple(Warning(code, message) for code, message in content["warnings"]),
+        warnings=tuple(
+            Warning(WarningCode(code), message) for code, message in content["warnings"]
+        ),
         **vectors,
     )

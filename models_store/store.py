@@ -8,7 +8,7 @@ from time import monotonic
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
-from app.core.warnings import Warning
+from app.core.warnings import Warning, WarningCode
 from models_store import schema
 from models_store.adaptations import Adaptations, Sources
 from models_store.alerts import Alerts
@@ -124,7 +124,7 @@ class Store:
         found = None if known is None else self._cache.get(known)
         if found is None:
             raise Unavailable("the database cannot be reached, and this version is not at hand")
-        notes = (*found.source.warnings, Warning("stale-selection", STALE))
+        notes = (*found.source.warnings, Warning(WarningCode.STALE_SELECTION, STALE))
         return replace(found, source=replace(found.source, warnings=notes))
 
     @contextmanager

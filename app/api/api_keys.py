@@ -10,7 +10,7 @@ from app.access.callers import Caller
 from app.access.gate import Contradiction, Gate, Misconfigured, new_key
 from app.clock import now
 from app.core.errors import InvalidInput, MethodUnavailable
-from app.core.warnings import Warning
+from app.core.warnings import Warning, WarningCode
 from app.http.audit_trail import TrailDep
 from app.http.body import Body, only
 from app.http.dependencies import Cursor, GateDep, Limit, StoreDep, answer, encode_cursor, problems
@@ -27,12 +27,12 @@ from models_store.records import AuditRecord, KeyRecord
 from models_store.store import UnitOfWork
 
 NO_ROOTS = Warning(
-    "no-data-roots",
+    WarningCode.NO_DATA_ROOTS,
     "a key restricted to models opens no data root unless it says so: name them in roots, null for "
     "all, if it is for jobs",
 )
 SHOWN = Warning(
-    "shown-once",
+    WarningCode.SHOWN_ONCE,
     "the key was in the first answer to this Idempotency-Key and is not kept; if it is lost, "
     "revoke this one and make another",
 )

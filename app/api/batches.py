@@ -8,7 +8,7 @@ from starlette.responses import Response
 from app.core import sheets
 from app.core.arrays import Floats
 from app.core.errors import InvalidInput
-from app.core.warnings import Warning
+from app.core.warnings import Warning, WarningCode
 from app.estimation import (
     AdjustedRows,
     adjust_batch,
@@ -140,7 +140,11 @@ def _rows(
 
 def _of_cells(media_type: str, names: tuple[str, ...]) -> tuple[Warning, ...]:
     changed = [name for name in names if sheets.cell(name) != name]
-    return (Warning("escaped-names", ESCAPED),) if media_type == arrow.CSV and changed else ()
+    return (
+        (Warning(WarningCode.ESCAPED_NAMES, ESCAPED),)
+        if media_type == arrow.CSV and changed
+        else ()
+    )
 
 
 def _headers(
@@ -153,6 +157,6 @@ def _headers(
     if len(target) <= LONGEST_HEADER:
         headers["Priorshift-Target-Priors"] = target
     else:
-        codes.append("priors-not-in-header")
+        codes.append(WarningCode.PRIORS_NOT_IN_HEADER)
     headers["Priorshift-Warnings"] = ", ".join(codes)
     return headers

@@ -17,7 +17,7 @@ from app.core.arrays import Codes
 from app.core.errors import Faults, InvalidInput, pointer
 from app.core.names import Spellings
 from app.core.prevalence.source import SourceModel
-from app.core.warnings import Warning
+from app.core.warnings import Warning, WarningCode
 from app.estimation import Batch, FeatureBatch, OutputBatch, PosteriorBatch
 from app.formats.frame import Cells, Column, Frame
 from app.http.audit_trail import CallerDep
@@ -280,8 +280,8 @@ def _notes(batch: Batch, late: int) -> list[Warning]:
         notes += batch.notes
         if batch.renormalised:
             message = f"{batch.renormalised} rows did not sum to 1 within 1e-6 and were rescaled"
-            notes.append(Warning("renormalised", message))
+            notes.append(Warning(WarningCode.RENORMALISED, message))
     if late:
         message = f"{late} rows belong to windows that are closed, and count nowhere: raise grace"
-        notes.append(Warning("late-rows", message))
+        notes.append(Warning(WarningCode.LATE_ROWS, message))
     return notes

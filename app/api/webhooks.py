@@ -10,7 +10,7 @@ from starlette.responses import Response
 from app.access.gate import Gate, Misconfigured
 from app.clock import now
 from app.core.errors import InvalidInput, MethodUnavailable
-from app.core.warnings import Warning
+from app.core.warnings import Warning, WarningCode
 from app.http.audit_trail import TrailDep
 from app.http.body import Body, only
 from app.http.dependencies import Cursor, GateDep, Limit, StoreDep, answer, encode_cursor, problems
@@ -30,7 +30,7 @@ from models_store.records import DeliveryRecord, WebhookRecord
 from models_store.store import UnitOfWork
 
 SHOWN = Warning(
-    "shown-once",
+    WarningCode.SHOWN_ONCE,
     "the secret was in the first answer to this Idempotency-Key and is not shown again; if it is "
     "lost, make another: POST /v1/webhooks/{id}/secret",
 )

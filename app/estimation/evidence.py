@@ -23,7 +23,7 @@ from app.core.prevalence.matching.posterior_fit import Bins
 from app.core.prevalence.matching.version import Matching
 from app.core.prevalence.source import SourceModel
 from app.core.prevalence.uncertainty.covariance import OutputError, SourceError, Uncertainty
-from app.core.warnings import Warning
+from app.core.warnings import Warning, WarningCode
 from app.estimation.methods import LABEL_SCALE, Method
 from app.estimation.request import Batch, FeatureBatch, OutputBatch, PosteriorBatch
 from app.estimation.results import Adjustment
@@ -50,7 +50,7 @@ class Evidence:
             self._warnings[warning.code] = warning
         if isinstance(self.batch, PosteriorBatch) and self.batch.renormalised:
             self.warn(
-                "renormalised",
+                WarningCode.RENORMALISED,
                 f"{self.batch.renormalised} rows did not sum to 1 within 1e-6 and were rescaled",
             )
         if isinstance(self.batch, PosteriorBatch):
@@ -62,7 +62,7 @@ class Evidence:
         """The warnings so far."""
         return tuple(self._warnings.values())
 
-    def warn(self, code: str, message: str) -> None:
+    def warn(self, code: WarningCode, message: str) -> None:
         """Add a warning, unless one of this code is there already."""
         self._warnings.setdefault(code, Warning(code, message))
 
@@ -168,7 +168,7 @@ class Evidence:
             likelihood = self.likelihood_of_rows(self.batch)
             if self.model.validation_size is None:
                 self.warn(
-                    "uncalibrated",
+                    WarningCode.UNCALIBRATED,
                     "posteriors are taken as calibrated at the source priors; register a "
                     "validation set, with which they are calibrated",
                 )
@@ -180,7 +180,7 @@ class Evidence:
         sure = isinstance(self.batch, PosteriorBatch) and bool((self.source > 0).all())
         if not sure and likelihood.unsupported:
             self.warn(
-                "unsupported-rows",
+                WarningCode.UNSUPPORTED_ROWS,
                 f"{likelihood.unsupported:.0f} rows are impossible under the source model and were "
                 "left out of the likelihood",
             )
@@ -205,7 +205,7 @@ class Evidence:
         lack = gap * self.likelihood.size
         if lack > LOOSE:
             self.warn(
-                "stopped-short",
+                WarningCode.STOPPED_SHORT,
                 f"the search stopped ({status}) where the log-likelihood may still lack "
                 f"{lack:.3g}; prefer mle, or lower options.tolerance",
             )
@@ -348,7 +348,7 @@ class Evidence:
                 adjusted = with_labels(adjusted, self.batch.labels)
         if impossible:
             self.warn(
-                "impossible-rows",
+                WarningCode.IMPOSSIBLE_ROWS,
                 f"{impossible} rows have all their mass on classes of zero target prior; they "
                 "got the target priors",
             )

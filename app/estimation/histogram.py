@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.core.arrays import Floats
-from app.core.warnings import Warning
+from app.core.warnings import Warning, WarningCode
 from app.estimation.request import Batch, PosteriorBatch
 
 BINS = 20
@@ -27,10 +27,12 @@ class Histogram:
 def histogram(batch: Batch, adjusted: Floats | None) -> Histogram | Warning:
     """Of a batch and its adjusted rows, or why there is none."""
     if not isinstance(batch, PosteriorBatch) or adjusted is None:
-        return Warning("no-histogram", "predicted outputs and features have no scores to count")
+        return Warning(
+            WarningCode.NO_HISTOGRAM, "predicted outputs and features have no scores to count"
+        )
     if batch.posteriors.shape[1] > MOST_CLASSES:
         message = f"scores are counted for at most {MOST_CLASSES} classes"
-        return Warning("no-histogram", message)
+        return Warning(WarningCode.NO_HISTOGRAM, message)
     return Histogram(_counts(batch.posteriors), _counts(adjusted))
 
 

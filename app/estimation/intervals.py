@@ -20,6 +20,7 @@ from app.core.prevalence.replicates import Replicates
 from app.core.prevalence.uncertainty import bootstrap
 from app.core.prevalence.uncertainty.covariance import SourceError, inversion_covariance
 from app.core.prevalence.uncertainty.intervals import likelihood_intervals
+from app.core.warnings import WarningCode
 from app.estimation.evidence import Evidence
 from app.estimation.methods import MATCHING, Method
 from app.estimation.request import IntervalOptions, OutputBatch, PosteriorBatch, SummedBatch
@@ -80,7 +81,7 @@ def _by_kind(
     if solution.credible is not None:
         return _credible(solution.credible, options)
     if method in ("cde", "em-stop"):
-        evidence.warn("no-interval", f"{method} has no interval; ask mle for one")
+        evidence.warn(WarningCode.NO_INTERVAL, f"{method} has no interval; ask mle for one")
         return None
     if options.of == "batch":
         raise MethodUnavailable("an interval of the batch's own shares", "only em and mle have it")
@@ -136,7 +137,7 @@ def _from_likelihood(evidence: Evidence, options: IntervalOptions) -> IntervalAn
     )
     if intervals.approximate:
         message = "ends near zero come from a quadratic approximation: the batch is large"
-        evidence.warn("approximate-interval", message)
+        evidence.warn(WarningCode.APPROXIMATE_INTERVAL, message)
     named: IntervalMethod = "likelihood" if kind == "auto" else kind
     return IntervalAnswer(intervals.lower, intervals.upper, options.level, named, options.of)
 
@@ -176,7 +177,7 @@ def _bootstrap(
     replicates = _replicates(evidence, method, options.seed, soft)
     if replicates is None:
         message = f"a bootstrap of {method} would take too long at this size; no interval is given"
-        evidence.warn("no-interval", message)
+        evidence.warn(WarningCode.NO_INTERVAL, message)
         return None
     percentiles = replicates.intervals(options.level)
     lower, upper = percentiles.lower, percentiles.upper

@@ -18,7 +18,7 @@ from app.core.prevalence.calibration import Folds
 from app.core.prevalence.measures import absolute_error
 from app.core.prevalence.scorecard import Score, Scorecard
 from app.core.prevalence.source import Source, SourceModel, ValidationSet, derive
-from app.core.warnings import Warning
+from app.core.warnings import Warning, WarningCode
 from app.estimation.evidence import Evidence
 from app.estimation.methods import MATCHING, METHODS, Method, default, refusal
 from app.estimation.request import EmOptions, PosteriorBatch, Request
@@ -56,7 +56,7 @@ def add_scorecard(source: Source, model: SourceModel, seed: int = 0) -> SourceMo
             f"below {FEWEST_ROWS} rows, or {FEWEST_OF_A_CLASS} of a class, methods cannot be "
             "tried on it, and estimates rest on little"
         )
-        warnings = (*model.warnings, Warning("validation-too-small", message))
+        warnings = (*model.warnings, Warning(WarningCode.VALIDATION_TOO_SMALL, message))
         return replace(model, warnings=warnings)
     return replace(model, scorecard=_scorecard(source, validation, model, seed))
 

@@ -17,6 +17,7 @@ from app.core.prevalence.matching.geometry import delta_min, lambda_min, radius
 from app.core.prevalence.matching.kernels import Name as KernelName
 from app.core.prevalence.matching.kernels import gram
 from app.core.prevalence.matching.match import Match, match_means
+from app.core.warnings import WarningCode
 from app.estimation.evidence import Evidence
 from app.estimation.methods import Method
 from app.estimation.request import BayesOptions, EmOptions, OutputBatch, Request
@@ -66,7 +67,7 @@ def solve(evidence: Evidence, method: Method, request: Request) -> Solution:
     """The estimate of ``method``."""
     if evidence.labelled and method in WITHOUT_LABELS:
         evidence.warn(
-            "labels-unused",
+            WarningCode.LABELS_UNUSED,
             f"{method} cannot use the labels of {evidence.labelled} rows; mle does",
         )
     _require_used(evidence, method, request)
@@ -92,7 +93,9 @@ def _require_used(evidence: Evidence, method: Method, request: Request) -> None:
             raise InvalidInput.at(f"/options/{name}", message)
         unused.append(f"{name} is of {owners}")
     if unused:
-        evidence.warn("options-unused", f"{'; '.join(unused)}; the method here is {method}")
+        evidence.warn(
+            WarningCode.OPTIONS_UNUSED, f"{'; '.join(unused)}; the method here is {method}"
+        )
 
 
 def _hard(method: Method) -> str:
@@ -121,7 +124,7 @@ def _pcc(evidence: Evidence, request: Request) -> Solution:
 
 def _warn_uncorrected(evidence: Evidence) -> None:
     message = "counting carries the source priors into the estimate; prefer a corrected method"
-    evidence.warn("uncorrected", message)
+    evidence.warn(WarningCode.UNCORRECTED, message)
 
 
 def _invert(
@@ -138,7 +141,7 @@ def _acc_qp(evidence: Evidence, request: Request) -> Solution:
     if not request.soft:
         return solution
     evidence.warn(
-        "blind-to-the-unknown",
+        WarningCode.BLIND_TO_THE_UNKNOWN,
         "predicted outputs always sum to one: what is none of the classes is taken for a mixture "
         "of them, and unknown_share says nothing; match features with rffm",
     )
@@ -166,7 +169,7 @@ def _solution_of_match(
     _warn_unidentified(evidence, match.unidentified)
     if match.status != "converged":
         message = f"the solver reports {match.status}; do not rely on this estimate"
-        evidence.warn("solver", message)
+        evidence.warn(WarningCode.SOLVER, message)
     reach = float("inf")
     if bound is not None:
         sizes = evidence.matching.embedding.counts
@@ -194,13 +197,13 @@ def _solution_of_inversion(evidence: Evidence, result: Inversion) -> Solution:
     _warn_unidentified(evidence, result.unidentified)
     if result.status != "converged":
         message = f"the solver reports {result.status}; do not rely on this estimate"
-        evidence.warn("solver", message)
+        evidence.warn(WarningCode.SOLVER, message)
     if result.inadmissible:
         message = (
             "the linear solution leaves the simplex and was clipped and rescaled; "
             "diagnostics.raw has it"
         )
-        evidence.warn("inadmissible", message)
+        evidence.warn(WarningCode.INADMISSIBLE, message)
     diagnostics = Diagnostics(
         result.status,
         optimality_gap=result.optimality_gap,
@@ -240,7 +243,7 @@ def _em_stop(evidence: Evidence, request: Request) -> Solution:
     rows = evidence.model.calibration.apply(validation.posteriors)
     stop = em_stop.stop(result.trace, evidence.source, rows, validation.labels)
     evidence.warn(
-        "blocks-shifts",
+        WarningCode.BLOCKS_SHIFTS,
         "em-stop judges precision at the source's prevalence and stops early where the shift is "
         "real; register with calibration instead, and use mle",
     )
@@ -262,11 +265,13 @@ def _cde(evidence: Evidence, request: Request) -> Solution:
         for note in notes:
             evidence.warn(note.code, note.message)
     evidence.warn(
-        "not-fisher-consistent",
+        WarningCode.NOT_FISHER_CONSISTENT,
         "cde misses the truth even with perfect posteriors and many rows; prefer mle or acc-qp",
     )
     if result.status != "converged":
-        evidence.warn("cde-cycle", f"cde ended in: {result.status}; the mean of it is given")
+        evidence.warn(
+            WarningCode.CDE_CYCLE, f"cde ended in: {result.status}; the mean of it is given"
+        )
     p = np.array([1 - result.prevalence, result.prevalence])
     trace = np.column_stack([1 - result.trace, result.trace])
     return Solution(p, Diagnostics(result.status, result.iterations), trace)
@@ -302,7 +307,7 @@ def _warn_unidentified(evidence: Evidence, positions: tuple[int, ...]) -> None:
     if positions:
         names = ", ".join(evidence.model.classes[k] for k in positions)
         evidence.warn(
-            "not-identifiable",
+            WarningCode.NOT_IDENTIFIABLE,
             f"this batch cannot tell the shares of {names} apart; of the answers that fit equally "
             "well, the one nearest to the source priors is given",
         )

@@ -22,6 +22,7 @@ from app.core.prevalence.tests.shift import (
     with_p_value,
 )
 from app.core.prevalence.uncertainty.covariance import covariance, widening
+from app.core.warnings import WarningCode
 from app.estimation.evidence import Evidence
 from app.estimation.histogram import Histogram, histogram
 from app.estimation.intervals import interval
@@ -65,10 +66,10 @@ def estimate_from(evidence: Evidence, request: Request) -> Estimate:
     _advise(evidence, shift)
     fit = evidence.fit
     if fit is not None and fit.p_value < NOT_PRIOR_SHIFT:
-        evidence.warn("not-prior-shift", _misfit(fit))
+        evidence.warn(WarningCode.NOT_PRIOR_SHIFT, _misfit(fit))
     if request.trace and solution.trace is None:
         message = f"{method} does not iterate from the source priors; em has a trace"
-        evidence.warn("no-trace", message)
+        evidence.warn(WarningCode.NO_TRACE, message)
     adjusted = None
     if request.posteriors or request.histogram:
         adjusted = evidence.adjusted(source, p)
@@ -132,7 +133,7 @@ def _warn_untested(evidence: Evidence) -> None:
         message = "features that no classifier has scored have no shift test; send posteriors"
     else:
         message = "predicted outputs need a confusion matrix for a shift test"
-    evidence.warn("no-shift-test", message)
+    evidence.warn(WarningCode.NO_SHIFT_TEST, message)
 
 
 def adjust_batch(
@@ -158,7 +159,9 @@ def adjust_batch(
     source = evidence.source_of(method)
     tested = request.shift or ShiftOptions()
     if request.only_if_shifted and not _shift(evidence, target, source, tested, rows).detected:
-        evidence.warn("little-shift", "no shift was detected; posteriors keep the source priors")
+        evidence.warn(
+            WarningCode.LITTLE_SHIFT, "no shift was detected; posteriors keep the source priors"
+        )
         target = source
     adjusted = evidence.adjusted(source, target)
     decided, threshold = None, None
@@ -259,13 +262,13 @@ def _advise(evidence: Evidence, shift: ShiftTest | None) -> None:
     """Where correcting a batch is known to do little, or harm (SLD reassessment, section 6)."""
     if evidence.batch.size < SMALL_BATCH:
         evidence.warn(
-            "small-batch",
+            WarningCode.SMALL_BATCH,
             f"the batch has {evidence.batch.size} rows; below {SMALL_BATCH} the interval says more "
             "than the estimate: gather more rows",
         )
     if shift is not None and not shift.detected:
         evidence.warn(
-            "little-shift",
+            WarningCode.LITTLE_SHIFT,
             "no shift was detected: adjusting posteriors to this estimate may do more harm than "
             'good; "adjust": "if-shifted" leaves them',
         )
@@ -317,14 +320,14 @@ def _reference(evidence: Evidence, options: ShiftOptions, rows: SourceRows | Non
     if reference == "chi-square" or not available:
         advice = 'ask for reference "auto"' if available else "register a validation set"
         evidence.warn(
-            "raw-shift-test",
+            WarningCode.RAW_SHIFT_TEST,
             "the test takes the source priors and the calibration as exact; a slightly "
             f"miscalibrated classifier alarms on every large batch: {advice}",
         )
         return "chi-square"
     if reference == "auto" and rows is not None and _at_the_boundary(evidence):
         evidence.warn(
-            "boundary-source",
+            WarningCode.BOUNDARY_SOURCE,
             "a source prior is within two standard errors of zero, where chi-square is too "
             "cautious; the test was made by resampling the validation set",
         )
@@ -364,7 +367,7 @@ def _resample_test(
     p = two_sample.p_value(test.statistic, drawn)
     if test.significance < 2 / (len(drawn) + 1) and p <= 2 / (len(drawn) + 1):
         evidence.warn(
-            "coarse-resampling",
+            WarningCode.COARSE_RESAMPLING,
             f"{len(drawn)} resamples cannot show a p-value below this significance; the scaled "
             "chi-square decides",
         )

@@ -19,7 +19,7 @@ from app.core.prevalence.source import (
     ValidationSet,
     derive,
 )
-from app.core.warnings import Warning
+from app.core.warnings import Warning, WarningCode
 from app.estimation import (
     Batch,
     BayesOptions,
@@ -147,7 +147,7 @@ def _priors(given: Any, names: tuple[str, ...], at: str, notes: list[Warning]) -
     rows = probabilities(json.named_numbers(given, names, at, complete=True), at)
     if rows.renormalised:
         message = f"{at} did not sum to 1 within 1e-6 and was rescaled"
-        notes.append(Warning("renormalised-priors", message))
+        notes.append(Warning(WarningCode.RENORMALISED_PRIORS, message))
     return rows.values
 
 
@@ -195,7 +195,7 @@ def _validation(
     rows = probability_rows(values, posteriors)
     if rows.renormalised:
         message = f"{rows.renormalised} validation rows did not sum to 1 within 1e-6; rescaled"
-        notes.append(Warning("renormalised-validation", message))
+        notes.append(Warning(WarningCode.RENORMALISED_VALIDATION, message))
     return ValidationSet(labels, rows.values)
 
 

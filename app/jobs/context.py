@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.core.lazy import cached_property
-from app.core.warnings import Warning
+from app.core.warnings import Warning, WarningCode
 from app.datasets.dataset import Resolved, resolve
 from app.datasets.partition import Counts
 from app.datasets.roots import Roots
@@ -75,12 +75,12 @@ def counted(counts: Counts) -> StoredJobResult:
     notes = []
     if counts.renormalised:
         message = f"{counts.renormalised} rows did not sum to 1 within 1e-6 and were rescaled"
-        notes.append(Warning("renormalised", message))
+        notes.append(Warning(WarningCode.RENORMALISED, message))
     if counts.skipped_rows or counts.skipped_files:
         files = f" and {counts.skipped_files} files" if counts.skipped_files else ""
         first = f", first {'; '.join(counts.messages[:3])}" if counts.messages else ""
         message = f"{counts.skipped_rows} rows{files} were left out{first}"
-        notes.append(Warning("skipped-rows", message[:1000]))
+        notes.append(Warning(WarningCode.SKIPPED_ROWS, message[:1000]))
     return StoredJobResult(
         rows=counts.rows,
         skipped_rows=counts.skipped_rows,

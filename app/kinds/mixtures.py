@@ -23,7 +23,7 @@ from app.core.mixtures.gibbs import (
 from app.core.mixtures.mixture import RegressionMixture, check_mixture
 from app.core.mixtures.predict import LEVELS, predict
 from app.core.mixtures.priors import KAPPA, SHAPE, SPREAD, priors
-from app.core.warnings import Warning
+from app.core.warnings import Warning, WarningCode
 from app.formats import json
 from app.http.body import Payload
 from app.intake import parse
@@ -243,7 +243,7 @@ def _unmixed(found: MixturePosterior) -> tuple[Warning, ...]:
         f"the chains have not come together (split R-hat up to {worst:.3f}): ask for more draws, "
         "or for a longer burn_in"
     )
-    return (Warning("chains-apart", message),)
+    return (Warning(WarningCode.CHAINS_APART, message),)
 
 
 def _posterior(kept: Arrays, mixture: RegressionMixture) -> MixturePosterior | None:

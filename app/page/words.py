@@ -4,12 +4,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
+from app.core.warnings import WarningCode
 from app.page.numbers import between, chance, percent
 from app.stored.estimates import StoredEstimate
 
 State = Literal["waiting", "steady", "shifted", "doubtful"]
 DOUBTS = frozenset(
-    {"not-prior-shift", "solver", "not-identifiable", "stopped-short", "scores-reversed"}
+    {
+        WarningCode.NOT_PRIOR_SHIFT,
+        WarningCode.SOLVER,
+        WarningCode.NOT_IDENTIFIABLE,
+        WarningCode.STOPPED_SHORT,
+        WarningCode.SCORES_REVERSED,
+    }
 )
 """Warnings that speak against the numbers themselves."""
 

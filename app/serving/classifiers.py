@@ -19,7 +19,7 @@ from app.core.learners.trained import Trained, Training, size
 from app.core.names import composed
 from app.core.prevalence.estimators.cde import CdeResult
 from app.core.prevalence.source import Source, ValidationSet
-from app.core.warnings import Warning
+from app.core.warnings import Warning, WarningCode
 from app.estimation import Batch, PosteriorBatch
 from app.estimation.request import Refit
 from app.formats import table
@@ -222,11 +222,11 @@ def _doubts(asked: Training, learnt: Learnt) -> tuple[Warning, ...]:
             f"{learnt.folds} folds instead of {asked.recipe.folds}: every fold needs a row of "
             "every class; send more rows of the rarest"
         )
-        said.append(Warning("fewer-folds", message))
+        said.append(Warning(WarningCode.FEWER_FOLDS, message))
     said.extend(_unconverged(learnt.short, learnt.fits))
     gaps = features.missing(asked.table)
     if gaps:
-        said.append(Warning("imputed-training", f"{FILLED} {gaps}"))
+        said.append(Warning(WarningCode.IMPUTED_TRAINING, f"{FILLED} {gaps}"))
     return tuple(said)
 
 
@@ -237,7 +237,7 @@ def _unconverged(short: int, fits: int) -> tuple[Warning, ...]:
         f"{short} of {fits} fits ended before they had converged; train with a higher max_iter, "
         "or a lower C"
     )
-    return (Warning("not-converged", message),)
+    return (Warning(WarningCode.NOT_CONVERGED, message),)
 
 
 def _notes(rows: Any, known: features.FeatureColumns) -> tuple[Warning, ...]:
@@ -245,9 +245,9 @@ def _notes(rows: Any, known: features.FeatureColumns) -> tuple[Warning, ...]:
     gaps = features.missing(rows)
     if gaps:
         message = f"{FILLED} {gaps}"
-        said.append(Warning("imputed", message))
+        said.append(Warning(WarningCode.IMPUTED, message))
     unknown = features.unknown(rows, known)
     if unknown:
         message = f"values whose level training never saw, and that were ignored: {unknown}"
-        said.append(Warning("unknown-levels", message))
+        said.append(Warning(WarningCode.UNKNOWN_LEVELS, message))
     return tuple(said)

@@ -30,7 +30,7 @@ from app.core.mixtures.mixture import (
     responsibilities,
 )
 from app.core.mixtures.mstep import MStepProblem, problem
-from app.core.warnings import Warning
+from app.core.warnings import Warning, WarningCode
 
 Criterion = Literal["bic", "press"]
 STARTS = 10
@@ -87,7 +87,9 @@ class LinkFit:
     @property
     def sound(self) -> bool:
         """Whether its criterion may be compared: no variance on the floor, enough rows."""
-        return not {"variance-floor", "few-rows"} & {warning.code for warning in self.warnings}
+        return not {WarningCode.VARIANCE_FLOOR, WarningCode.FEW_ROWS} & {
+            warning.code for warning in self.warnings
+        }
 
     def criterion(self, name: Criterion) -> float:
         """The number to be small."""
@@ -268,7 +270,7 @@ def _warnings(laid: Structure, floored: bool, size: int) -> tuple[Warning, ...]:
     if missing:
         warnings.append(
             Warning(
-                "unidentified-link",
+                WarningCode.UNIDENTIFIED_LINK,
                 f"the source's coefficient is 0 where the link would scale it ({', '.join(missing)}"
                 "); the link stays at 1 and is not counted; use an additive link for a shift",
             )
@@ -276,7 +278,7 @@ def _warnings(laid: Structure, floored: bool, size: int) -> tuple[Warning, ...]:
     if floored:
         warnings.append(
             Warning(
-                "variance-floor",
+                WarningCode.VARIANCE_FLOOR,
                 "a component runs through its rows, and only the floor keeps its variance from 0; "
                 "use a link with fewer numbers or send more rows",
             )
@@ -284,7 +286,7 @@ def _warnings(laid: Structure, floored: bool, size: int) -> tuple[Warning, ...]:
     if size <= laid.parameters:
         warnings.append(
             Warning(
-                "few-rows",
+                WarningCode.FEW_ROWS,
                 f"{size} rows for {laid.parameters} numbers; use a link with fewer numbers",
             )
         )

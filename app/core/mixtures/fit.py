@@ -14,7 +14,7 @@ from app.core.mixtures.em import at_floor, beginning, best, best_of, count_agree
 from app.core.mixtures.links import LINKS, structure
 from app.core.mixtures.mixture import RegressionMixture, log_density, responsibilities
 from app.core.mixtures.mstep import problem
-from app.core.warnings import Warning
+from app.core.warnings import Warning, WarningCode
 
 FLOOR = 1e-2
 """The least σ that counts as a fit, as a share of one regression's residual deviation."""
@@ -144,14 +144,16 @@ def _warnings(mixture: RegressionMixture, floored: bool, size: int) -> tuple[War
     if floored:
         warnings.append(
             Warning(
-                "variance-floor",
+                WarningCode.VARIANCE_FLOOR,
                 "a component runs through its rows, and only the floor keeps its variance from 0; "
                 "ask for fewer components",
             )
         )
     if (mixture.proportions * size < 1).any():
         warnings.append(
-            Warning("empty-component", "a component holds less than one row; ask for fewer")
+            Warning(
+                WarningCode.EMPTY_COMPONENT, "a component holds less than one row; ask for fewer"
+            )
         )
     return tuple(warnings)
 

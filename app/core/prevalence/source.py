@@ -28,7 +28,7 @@ from app.core.prevalence.matching.version import Matching, MatchingOptions, Refe
 from app.core.prevalence.numerics.chi_square import upper_tail
 from app.core.prevalence.scorecard import Scorecard
 from app.core.prevalence.uncertainty.nuisance import nuisance_covariance
-from app.core.warnings import Warning
+from app.core.warnings import Warning, WarningCode
 
 SMALLEST_PRIOR = 1e-12
 """A class with less than this is taken to be absent from the source."""
@@ -167,7 +167,7 @@ def _without_validation(source: Source) -> SourceModel:
             raise InvalidInput.at("", f"the source {message}")
         stated = _shares(source.confusion.counts.sum(axis=1))
         message = "no priors were given: the row totals of the confusion matrix stand for them"
-        warnings.append(Warning("priors-from-confusion-matrix", message))
+        warnings.append(Warning(WarningCode.PRIORS_FROM_CONFUSION_MATRIX, message))
     return SourceModel(
         classes=source.classes,
         training_priors=stated,
@@ -248,7 +248,7 @@ def _calibrate(source: Source, validation: ValidationSet, reporting: bool) -> _C
         method = source.calibration
     elif folds is None:
         message = "a class with a single labelled row rules out cross-validation; bcts was taken"
-        warnings.append(Warning("calibration-not-compared", message))
+        warnings.append(Warning(WarningCode.CALIBRATION_NOT_COMPARED, message))
     else:
         compared = losses(rows, labels, folds)
         method = min(compared, key=compared.__getitem__)
@@ -284,7 +284,7 @@ def _calibration_warnings(
             "the validation scores separate the classes, or do not vary, so that no finite "
             "scale is best; the scale was drawn towards 1. Register more, or harder, rows"
         )
-        warnings.append(Warning("calibration-regularised", message))
+        warnings.append(Warning(WarningCode.CALIBRATION_REGULARISED, message))
     slopes = np.ones(1)
     if isinstance(calibration, Scaling):
         slopes = calibration.scale
@@ -295,13 +295,13 @@ def _calibration_warnings(
             "calibrated posteriors run against the scores: a higher score means a lower "
             "chance. Check that labels and columns belong together"
         )
-        warnings.append(Warning("scores-reversed", message))
+        warnings.append(Warning(WarningCode.SCORES_REVERSED, message))
     if calibration.method not in FAMILIES and calibration.method != "none":
         message = (
             f"intervals take the {calibration.method} calibration as exact, so that they are a "
             'little narrow; "bcts" carries its own error'
         )
-        warnings.append(Warning("calibration-taken-as-exact", message))
+        warnings.append(Warning(WarningCode.CALIBRATION_TAKEN_AS_EXACT, message))
     worst = None if quality is None else quality.after.misses
     if quality is not None and worst is not None:
         gap, z = quality.after.gap[worst], abs(quality.after.z[worst])
@@ -311,7 +311,7 @@ def _calibration_warnings(
             "chance): estimates carry that error. Register the version with calibration "
             '"bcts"'
         )
-        warnings.append(Warning("uncalibrated", message))
+        warnings.append(Warning(WarningCode.UNCALIBRATED, message))
     return warnings
 
 
@@ -326,7 +326,7 @@ def _many_classes(source: Source, calibration: Calibration, label_counts: Floats
         f"{classes} classes {why}: beyond {MANY_CLASSES} classes estimates need calibration and "
         f"{ROWS_PER_CLASS} validation rows of each class; adjusted posteriors may be worse than raw"
     )
-    return Warning("many-classes", message)
+    return Warning(WarningCode.MANY_CLASSES, message)
 
 
 def _stated_priors(source: Source) -> Floats | None:
@@ -350,7 +350,7 @@ def _confusion_warnings(
         f"the confusion matrix never predicts {', '.join(never)}: counts alone cannot tell the "
         "share of such a class"
     )
-    return [Warning("unpredicted-outputs", message)]
+    return [Warning(WarningCode.UNPREDICTED_OUTPUTS, message)]
 
 
 def _disagreement(source: Source, stated: Floats, label_counts: Floats) -> list[Warning]:
@@ -369,4 +369,4 @@ def _disagreement(source: Source, stated: Floats, label_counts: Floats) -> list[
         f"labels say {observed[worst]:.4g}, more than sampling explains; the validation "
         "frequencies are used"
     )
-    return [Warning("priors-disagree", message)]
+    return [Warning(WarningCode.PRIORS_DISAGREE, message)]

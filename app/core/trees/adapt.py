@@ -24,7 +24,7 @@ from app.core.trees.options import STRATEGIES, Correction, TreeOptions
 from app.core.trees.percentiles import Share, percentile, shares_below
 from app.core.trees.results import AttributeShift, Kind, ThresholdChange
 from app.core.trees.tree import Singles, Tree
-from app.core.warnings import Warning
+from app.core.warnings import Warning, WarningCode
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,19 +217,23 @@ def _worst(changes: list[ThresholdChange]) -> float | None:
 
 
 def _empty(name: str) -> Warning:
-    return Warning("no-values", f"{name}: no row has a value; its thresholds stay as they were")
+    return Warning(
+        WarningCode.NO_VALUES, f"{name}: no row has a value; its thresholds stay as they were"
+    )
 
 
 def _constant(name: str) -> Warning:
     words = "all its values are equal, in training or here, so that no linear map can be fitted"
-    return Warning("constant-attribute", f"{name}: {words}; check where the values come from")
+    return Warning(
+        WarningCode.CONSTANT_ATTRIBUTE, f"{name}: {words}; check where the values come from"
+    )
 
 
 def _few_rows(name: str, rows: int, least: int) -> Warning:
     words = f"percentiles of {rows} values are not reliable; its thresholds stay as they were"
-    return Warning("few-values", f"{name}: {words}. Send at least {least} rows")
+    return Warning(WarningCode.FEW_VALUES, f"{name}: {words}. Send at least {least} rows")
 
 
 def _decreasing(name: str) -> Warning:
     words = "a decreasing map explains it, which a tree's thresholds cannot represent"
-    return Warning("decreasing-map", f"{name}: {words}; turn its sign before sending it")
+    return Warning(WarningCode.DECREASING_MAP, f"{name}: {words}; turn its sign before sending it")

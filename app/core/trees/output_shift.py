@@ -25,7 +25,7 @@ from app.core.trees.adapt import AdaptedTree, adapt
 from app.core.trees.batch import SortedBatch
 from app.core.trees.model import VersatileTree
 from app.core.trees.options import TreeOptions
-from app.core.warnings import Warning
+from app.core.warnings import Warning, WarningCode
 
 Status = Literal["given", "converged", "cycle", "max-rounds"]
 Start = Literal["source-thresholds", "source-priors"]
@@ -124,7 +124,7 @@ def labelled_priors(labels: Codes, classes: int) -> tuple[Floats, tuple[Warning,
     warnings: tuple[Warning, ...] = ()
     if len(labels) < FEW_LABELS:
         words = f"the class shares come from {len(labels)} labelled rows only; label more of them"
-        warnings = (Warning("few-labels", words),)
+        warnings = (Warning(WarningCode.FEW_LABELS, words),)
     return counts / counts.sum(), warnings
 
 
@@ -185,7 +185,7 @@ def _doubts(taken: Search, other: Search) -> tuple[Warning, ...]:
         if taken.shift.status == "max-rounds":
             how = f"still moved after {taken.shift.rounds} rounds"
         words = f"thresholds and class shares {how}; send target_priors if you know them"
-        warnings.append(Warning("output-shift-unsettled", words))
+        warnings.append(Warning(WarningCode.OUTPUT_SHIFT_UNSETTLED, words))
     settled = other.shift.status == "converged"
     distance = _apart(taken.shift.target_priors, other.shift.target_priors)
     if settled and other.moved <= taken.moved and distance > APART:
@@ -193,5 +193,5 @@ def _doubts(taken: Search, other: Search) -> tuple[Warning, ...]:
             "a change of the class shares and a change of the attributes explain these rows "
             "equally well; send target_priors or some deployment_labels to tell them apart"
         )
-        warnings.append(Warning("output-shift-ambiguous", words))
+        warnings.append(Warning(WarningCode.OUTPUT_SHIFT_AMBIGUOUS, words))
     return tuple(warnings)

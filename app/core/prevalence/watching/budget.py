@@ -7,7 +7,7 @@ from scipy.special import chdtri, gammainccinv
 
 from app.core.arrays import Floats
 from app.core.prevalence.watching.source_set import SOURCE_LEVEL
-from app.core.warnings import Warning
+from app.core.warnings import Warning, WarningCode
 
 LARGEST = 0.05
 """Nothing more likely than this by chance is an alert, however many false alarms are bearable: the
@@ -113,7 +113,7 @@ def advice(
             "counts as a shift in every window, and the budget of false alarms does not hold: "
             "register a version with a validation set"
         )
-        warnings.append(Warning("no-validation-set", message))
+        warnings.append(Warning(WarningCode.NO_VALIDATION_SET, message))
     elif source_rows < COMFORTABLE * window_rows:
         factor = power_loss(source_rows, window_rows, level, source_level)
         message = (
@@ -122,10 +122,10 @@ def advice(
             f"{factor - 1:.0%} larger to be found; register {COMFORTABLE * window_rows:.0f} or "
             "more, or take smaller windows"
         )
-        warnings.append(Warning("small-validation-set", message))
+        warnings.append(Warning(WarningCode.SMALL_VALIDATION_SET, message))
     unreachable = None if priors is None else _unreachable(window_rows, level, priors)
     if unreachable is not None:
-        warnings.append(Warning("level-out-of-reach", unreachable))
+        warnings.append(Warning(WarningCode.LEVEL_OUT_OF_REACH, unreachable))
     return tuple(warnings)
 
 
