@@ -1,7 +1,7 @@
 """Estimates and their history."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import uuid4
 
 from fastapi import APIRouter, Path, Query, Request
@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from app.clock import now
 from app.core.arrays import Floats
+from app.core.json_types import JsonObject
 from app.engines.engine import MOST_GROUPS
 from app.estimation import Batch, Estimate, estimate
 from app.http.audit_trail import CallerDep, seen
@@ -107,7 +108,7 @@ class _Maker:
         return result, presenters.estimate(record, result, id, observed_at, labels, now())
 
     def _kept(
-        self, estimates: list[EstimateOut], content: dict[str, Any], headers: dict[str, str]
+        self, estimates: list[EstimateOut], content: JsonObject, headers: dict[str, str]
     ) -> Response:
         """The answer, given when its estimates are written."""
         if self.once is None:
@@ -176,7 +177,7 @@ def get_estimate(id: Annotated[str, Path()], store: StoreDep, caller: CallerDep)
 
 
 def _with_arrays(
-    shown: EstimateOut, result: Estimate, names: tuple[str, ...], like: Any
+    shown: EstimateOut, result: Estimate, names: tuple[str, ...], like: object
 ) -> dict[str, object]:
     """The answer with the arrays that were included, whether or not they are kept."""
     content = presenters.body(shown)

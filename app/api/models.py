@@ -1,7 +1,7 @@
 """Models and their aliases."""
 
 import re
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path
 from starlette.responses import Response
@@ -91,7 +91,7 @@ def create_model(payload: Body, once: OnceDep, services: ServicesDep) -> Respons
     return once.commit(work)
 
 
-def _create_other(content: dict[str, Any], once: Once, services: Services) -> Response:
+def _create_other(content: dict[str, object], once: Once, services: Services) -> Response:
     """The same for a model that is no classifier."""
     given = parse.envelope(OtherModelIn, content)
     _require_seen(once, given.name)

@@ -3,7 +3,6 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -15,6 +14,7 @@ from app.clock import micros, moment, now
 from app.core import deadline
 from app.core.arrays import Codes
 from app.core.errors import Faults, InvalidInput, pointer
+from app.core.json_types import JsonValue
 from app.core.names import Spellings
 from app.core.prevalence.source import SourceModel
 from app.core.warnings import Warning, WarningCode
@@ -130,7 +130,7 @@ def _rows(
     return Rows(batch, times, names, codes)
 
 
-def _times(given: Any, frame: Frame | None, n: int) -> Times:
+def _times(given: object, frame: Frame | None, n: int) -> Times:
     at = "/observed_at"
     if frame is not None and (given is None or isinstance(given, str)):
         name = "observed_at" if given is None else given
@@ -175,7 +175,7 @@ MISSING = int(np.iinfo(np.int64).min)
 A_TIME = "2026-01-31T00:00:00Z"
 
 
-def _parsed(text: Any, at: str) -> int:
+def _parsed(text: JsonValue, at: str) -> int:
     found: datetime | None = checked(Timestamp, text, at)
     if found is None:
         raise InvalidInput.at(at, "is missing; every row needs a time")
@@ -196,7 +196,7 @@ EARLIEST = -2_208_988_800_000_000
 
 
 def _segments(
-    given: dict[str, Any], frame: Frame | None, n: int, key: str | None, known: Spellings
+    given: dict[str, object], frame: Frame | None, n: int, key: str | None, known: Spellings
 ) -> tuple[tuple[str, ...], Codes]:
     if key is None:
         if given:
@@ -237,7 +237,7 @@ def _used(
     return tuple(places), merged[place]
 
 
-def _segment(value: Any, known: Spellings, at: str) -> str:
+def _segment(value: JsonValue, known: Spellings, at: str) -> str:
     """A segment as the monitor has it, if it has it, whatever it may be; else by the rules."""
     place = known.find(value) if isinstance(value, str) else None
     if place is not None:

@@ -12,6 +12,7 @@ from app.clock import micros
 from app.core import sheets
 from app.core.arrays import Floats
 from app.core.errors import InvalidInput
+from app.core.json_types import JsonObject
 from app.core.names import Spellings
 from app.http.audit_trail import CallerDep
 from app.http.body import only
@@ -94,7 +95,7 @@ def _classes(record: MonitorRecord, name: str | None) -> list[int]:
 
 def _joined(
     record: MonitorRecord, found: Sequence[tuple[Columns, Floats]], which: list[int]
-) -> dict[str, Any]:
+) -> JsonObject:
     """All streams as one set of columns."""
     parts = [columns for columns, _ in found]
     segmented = StoredMonitor.read(record.content).segment_by is not None
@@ -126,7 +127,7 @@ def _stacked(parts: list[Any], empty: tuple[int, ...] = (0,)) -> Any:
     return np.concatenate(parts) if parts else np.zeros(empty)
 
 
-def _numbers(values: Floats, kind: Callable[[float], Any] | None = None) -> list[Any]:
+def _numbers(values: Floats, kind: Callable[[float], object] | None = None) -> list[object]:
     """Numbers, of this kind, None for NaN."""
     found = values.tolist() if kind is None else list(map(kind, np.nan_to_num(values)))
     for k in np.flatnonzero(np.isnan(values)):
@@ -140,7 +141,7 @@ def _times(micros: Ints) -> list[str]:
     return [str(text) for text in texts]
 
 
-def _csv(joined: dict[str, Any]) -> str:
+def _csv(joined: JsonObject) -> str:
     """One line for each point and class."""
     plain = ("time", "end", "segment")
     after = ("p_value", "level", "detected", "size", "windows", "version")

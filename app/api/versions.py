@@ -1,12 +1,11 @@
 """Versions: immutable source models."""
 
-from typing import Any
-
 from fastapi import APIRouter
 from starlette.responses import Response
 
 from app.clock import now
 from app.core.errors import MethodUnavailable
+from app.core.json_types import JsonObject
 from app.http.body import Body, only
 from app.http.dependencies import (
     Cursor,
@@ -99,7 +98,7 @@ def create_version(
 
 
 def _create_other(
-    model: ModelRecord, content: dict[str, Any], once: Once, classifiers: Classifiers
+    model: ModelRecord, content: JsonObject, once: Once, classifiers: Classifiers
 ) -> Response:
     """The same for a model that is no classifier."""
     source, at = (content["source"], "/source") if set(content) == {"source"} else (content, "")

@@ -1,7 +1,7 @@
 """Webhooks, for those who administer them: where events go, and what came of it."""
 
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import uuid4
 
 from fastapi import APIRouter, Depends, Path, Request
@@ -10,6 +10,7 @@ from starlette.responses import Response
 from app.access.gate import Gate, Misconfigured
 from app.clock import now
 from app.core.errors import InvalidInput, MethodUnavailable
+from app.core.json_types import JsonObject
 from app.core.warnings import Warning, WarningCode
 from app.http.audit_trail import TrailDep
 from app.http.body import Body, only
@@ -119,7 +120,7 @@ def change_webhook(id: WebhookId, payload: Body, once: OnceDep, sender: SenderDe
     """Change a webhook. What waits to be sent goes to the new address."""
     given = parse.envelope(WebhookPatch, payload.json())
     once.require_new()
-    change: dict[str, Any] = {name: getattr(given, name) for name in given.model_fields_set}
+    change: JsonObject = {name: getattr(given, name) for name in given.model_fields_set}
     for name in ("events", "models", "monitors"):
         if change.get(name) is not None:
             change[name] = tuple(change[name])

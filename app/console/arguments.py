@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 
-def parse_model(text: str) -> dict[str, Any]:
+def parse_model(text: str) -> dict[str, object]:
     """``cards``, ``cards@champion`` or ``cards@3``; the first means the latest version."""
     name, mark, which = text.partition("@")
     if mark and not which:

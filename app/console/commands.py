@@ -5,7 +5,7 @@ Exit status: 0, 2 for something wrong with what was given, 3 for a detected shif
 """
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -22,6 +22,7 @@ from app.console.options import (
     with_groups,
 )
 from app.console.service import Refused, Upload, ask
+from app.core.json_types import JsonObject
 
 
 @with_groups
@@ -40,10 +41,10 @@ def register(
     table = files.frame(scores)
     known = service.send("GET", f"/v1/models/{name}", {}, None)
     names = tuple(known.json()["classes"]) if known.is_success else files.classes(table, label)
-    source: dict[str, Any] = {"validation": files.validation(table, label, names)}
+    source: dict[str, object] = {"validation": files.validation(table, label, names)}
     if calibration is not None:
         source["calibration"] = calibration
-    body: dict[str, Any] = {"source": source}
+    body: JsonObject = {"source": source}
     path = f"/v1/models/{name}/versions"
     if not known.is_success:
         body |= {"name": name, "classes": list(names)}
@@ -112,7 +113,7 @@ def compare(name: Name, batch: Batch, columns: BatchOptions, target: ServiceOpti
         raise ValueError(f"{batch.name}: a JSON body names its own method; send a table or NPY")
     path = f"/v1/models/{name}/versions/{columns.version}"
     ask(service, "GET", path)
-    answers: dict[str, Any] = {}
+    answers: JsonObject = {}
     for method in METHODS:
         query = {"keep": "false", "method": method, **columns.query}
         try:

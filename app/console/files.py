@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 from app.core.names import composed
 from app.core.sheets import plain
@@ -70,7 +69,7 @@ def classes(table: Frame, label: str) -> tuple[str, ...]:
     return found
 
 
-def validation(table: Frame, label: str, names: tuple[str, ...]) -> dict[str, Any]:
+def validation(table: Frame, label: str, names: tuple[str, ...]) -> dict[str, object]:
     """A validation set as the service takes it."""
     missing = [name for name in names if table.find(name) is None]
     if missing:
@@ -83,6 +82,6 @@ def validation(table: Frame, label: str, names: tuple[str, ...]) -> dict[str, An
     }
 
 
-def upload_of(content: dict[str, Any]) -> bytes:
+def upload_of(content: dict[str, object]) -> bytes:
     """A JSON body."""
     return json.dumps(content, allow_nan=False).encode()

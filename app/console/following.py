@@ -4,7 +4,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from time import monotonic, sleep
-from typing import Any
 from urllib.parse import quote
 
 import httpx
@@ -13,6 +12,7 @@ from app.console.interrupts import Interrupts
 from app.console.progress import Shown
 from app.console.service import NotNow, Refused, Service, Unreachable, ask
 from app.console.terminal import Terminal
+from app.core.json_types import JsonObject
 
 LOOK_SECONDS = 1.0
 """Between looks at a job without a stream, and tries to reach a service that is gone."""
@@ -21,7 +21,7 @@ PATIENCE_SECONDS = 600.0
 
 LEAVING = "the job goes on; priorshift job follow"
 
-Job = dict[str, Any]
+Job = JsonObject
 News = Iterator[Job | None]
 """A job whenever it changes, the last time when it is over; None while nobody answers."""
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from types import FrameType
-from typing import Any
 from uuid import uuid4
 
 from threadpoolctl import threadpool_limits
@@ -114,7 +113,7 @@ def settings() -> Settings:
     found = Settings()
     if found.data_roots:
         return found
-    here: dict[str, Any] = {"data_roots": [str(Path.cwd())]}
+    here: dict[str, object] = {"data_roots": [str(Path.cwd())]}
     if found.output_root is None:
         here["output_root"] = str(Path.cwd())
     return found.model_copy(update=here)

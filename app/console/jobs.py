@@ -5,7 +5,7 @@ with --fail-on-shift, 1 where there is no answer: nobody there, or the job cance
 """
 
 from collections.abc import Callable
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -28,6 +28,7 @@ from app.console.options import (
 )
 from app.console.service import Refused, Service, Upload, ask, local_service
 from app.console.terminal import Terminal, write_json
+from app.core.json_types import JsonObject
 
 WITHOUT = 1
 """Status where there is no answer."""
@@ -168,7 +169,7 @@ def cancel_job(id: JobId, target: ServiceOptions) -> None:
     target.show(ask(service, "DELETE", address(id)).json(), show.queued)
 
 
-def _run(target: JobOptions, content: dict[str, Any], fail_on_shift: bool = False) -> None:
+def _run(target: JobOptions, content: JsonObject, fail_on_shift: bool = False) -> None:
     """Have a job done, and follow it."""
     from app.console import files
 
@@ -238,13 +239,13 @@ def _end(service: Service, job: Job, fail_on_shift: bool, as_json: bool) -> None
         raise typer.Exit(SHIFTED)
 
 
-def _estimates(service: Service, job: Job) -> list[dict[str, Any]]:
+def _estimates(service: Service, job: Job) -> list[JsonObject]:
     """The estimates of a job's groups, in the job's order."""
     paths = [f"/v1/estimates/{item['estimate']}" for item in job["estimates"]]
     return [ask(service, "GET", path).json() for path in paths]
 
 
-def _detects_shift(item: dict[str, Any], estimate: dict[str, Any]) -> bool:
+def _detects_shift(item: JsonObject, estimate: JsonObject) -> bool:
     """Whether a shift is detected still when all groups are tested."""
     shift, p = estimate["shift"], item["holm_p_value"]
     return bool(shift is not None and shift["detected"] and p <= shift["significance"])

@@ -1,12 +1,13 @@
 """How far a job is: a bar on a terminal, a line per change elsewhere."""
 
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from rich.console import RenderableType
 from rich.progress import BarColumn, Progress, ProgressColumn, Task
 
 from app.console.terminal import Terminal
+from app.core.json_types import JsonObject
 
 
 class Field(ProgressColumn):
@@ -48,7 +49,7 @@ class Shown:
     ) -> None:
         self._bar.stop()
 
-    def update(self, job: dict[str, Any] | None) -> None:
+    def update(self, job: JsonObject | None) -> None:
         """The job as it is now; None: nobody answers."""
         if job is None:
             self._say("nobody answers; waiting")
@@ -74,12 +75,12 @@ class Shown:
         self._told = described
 
 
-def _described(job: dict[str, Any]) -> str:
+def _described(job: JsonObject) -> str:
     progress = job["progress"]
     return f"{job['state']}" + ("" if progress is None else f", round {progress['round']}")
 
 
-def pace(progress: dict[str, Any]) -> str:
+def pace(progress: JsonObject) -> str:
     """Partitions, rows a second, time left of the round."""
     parts: list[str] = [f"{progress['partitions']}/{progress['of']} partitions"]
     if progress["rows_per_second"] is not None:

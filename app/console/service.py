@@ -13,6 +13,7 @@ import httpx
 from rich.progress import Progress
 
 from app.console.terminal import Terminal
+from app.core.json_types import JsonObject
 
 if TYPE_CHECKING:
     from app.settings import Settings
@@ -54,7 +55,7 @@ class Service(Protocol):
     ) -> httpx.Response:
         """The answer; ``Unreachable`` where there is none."""
 
-    def events(self, path: str) -> Iterator[Any]:
+    def events(self, path: str) -> Iterator[JsonObject]:
         """The data of server-sent events, for as long as they come."""
 
 
@@ -93,7 +94,7 @@ class Remote:
         except httpx.TransportError as error:
             raise Unreachable(f"no answer from {self._where}: {error}") from None
 
-    def events(self, path: str) -> Iterator[Any]:
+    def events(self, path: str) -> Iterator[JsonObject]:
         """As they come; ends where they end, and where the connection does."""
         limits = httpx.Timeout(10, read=SILENT_SECONDS)
         with (
@@ -134,7 +135,7 @@ class Local:
 
         return asyncio.run(ask())
 
-    def events(self, path: str) -> Iterator[Any]:
+    def events(self, path: str) -> Iterator[JsonObject]:
         """None: what is asked within the process is answered at once."""
         return iter(())
 

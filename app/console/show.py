@@ -7,8 +7,9 @@ from rich.table import Table
 
 from app.console.progress import pace
 from app.console.terminal import Terminal
+from app.core.json_types import JsonValue
 
-Row = Mapping[str, Any]
+Row = Mapping[str, JsonValue]
 NAMED = ("source", "counted", "estimate", "lower", "upper")
 NARROWEST = 8
 """Cells that a column of words keeps."""

@@ -52,7 +52,7 @@ def complain(message: str) -> None:
     Terminal(stderr=True).say(f"priorshift: {message}", "red")
 
 
-def write_json(content: Any) -> None:
+def write_json(content: object) -> None:
     """JSON on one line, which a program reads as it was; what cannot be seen is escaped in it."""
     encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
     text = json.dumps(content, ensure_ascii=encoding != "utf8")

@@ -6,13 +6,14 @@ as names, as times. What another use would make of it nobody asks.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.core.arrays import Codes, Floats
 from app.core.errors import Faults, InvalidInput, pointer
+from app.core.json_types import JsonList, JsonValue
 from app.core.lazy import cached_property
 from app.core.names import Spellings
 from app.core.sheets import Header
@@ -38,11 +39,11 @@ class Numbers:
 class Coded:
     """N cells as ``codes`` into ``levels``, whatever these are; ``NULL`` where there is none."""
 
-    levels: tuple[Any, ...]
+    levels: tuple[JsonValue, ...]
     codes: Codes
 
     @classmethod
-    def of(cls, cells: Sequence[Any]) -> "Coded":
+    def of(cls, cells: Sequence[JsonValue]) -> "Coded":
         """1, 1.0, true and "1" are four levels; what cannot be compared is a level each time."""
         keys = [_key(row, cell) for row, cell in enumerate(cells)]
         first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
@@ -56,7 +57,7 @@ class Coded:
         """Each level's place instead of its code."""
         return np.array([*places, null], np.intp)[self.codes]
 
-    def places(self, known: Mapping[Any, int]) -> Codes:
+    def places(self, known: Mapping[JsonValue, int]) -> Codes:
         """The names that the cells stand for, ``UNKNOWN`` for none of them."""
         found = [find(x, known) if named(x) else None for x in self.levels]
         return self.mapped([UNKNOWN if place is None else place for place in found])
@@ -104,7 +105,7 @@ class Column(Protocol):
 class Cells:
     """A column of JSON: a list, or an array where all are numbers."""
 
-    values: list[Any] | Floats
+    values: JsonList | Floats
 
     @property
     def kind(self) -> str:

@@ -12,6 +12,7 @@ from fastapi import Depends, Request
 
 from app.core import deadline
 from app.core.errors import Faults, InvalidInput, pointer
+from app.core.json_types import JsonObject
 from app.formats import arrow, json, media_types, npy
 from app.formats.errors import TooLarge, Unsupported
 from app.formats.frame import Frame
@@ -34,7 +35,7 @@ class Sent:
     ``frame``: the body, where it is a table of named columns.
     """
 
-    content: dict[str, Any]
+    content: JsonObject
     text: bool = False
     frame: Frame | None = None
 
@@ -48,10 +49,10 @@ class Payload:
     query: tuple[tuple[str, str], ...]
     max_rows: int = 5_000_000
     max_bytes: int = 128 * 1024 * 1024
-    decoded: list[dict[str, Any]] = field(default_factory=list)
+    decoded: list[dict[str, object]] = field(default_factory=list)
     """What ``json`` found, to be let go of."""
 
-    def json(self, query: Sequence[str] = ()) -> dict[str, Any]:
+    def json(self, query: Sequence[str] = ()) -> dict[str, object]:
         """The body as a JSON object; no query parameters but those named are taken."""
         self._require(json.MEDIA_TYPE)
         self.only_query(query)
@@ -93,7 +94,7 @@ class Payload:
             raise Unsupported(f"the content type is {shown}; this address accepts {taken}")
 
 
-def _kind(envelope: dict[str, Any]) -> str:
+def _kind(envelope: dict[str, object]) -> str:
     """What an array without names holds: posteriors, or what ``rows`` says."""
     kind = envelope.pop("rows", "posteriors")
     if kind not in ("posteriors", "features"):
@@ -103,7 +104,7 @@ def _kind(envelope: dict[str, Any]) -> str:
     return str(kind)
 
 
-def _require_rows(content: dict[str, Any], most: int, at: str = "") -> None:
+def _require_rows(content: dict[str, object], most: int, at: str = "") -> None:
     """``InvalidInput`` for lists and arrays of more than ``most`` rows, wherever they stand."""
     for name, value in content.items():
         place = at + pointer(name)
@@ -245,9 +246,9 @@ BY_CLASS = ("target_priors", "priors", "options.prior")
 """Numbers keyed by class, ``options.prior.legit=2``; a class may hold dots."""
 
 
-def _nested(query: Sequence[tuple[str, str]]) -> dict[str, Any]:
+def _nested(query: Sequence[tuple[str, str]]) -> JsonObject:
     """``interval.level=0.9`` as {"interval": {"level": "0.9"}}; a name repeated is an error."""
-    envelope: dict[str, Any] = {}
+    envelope: JsonObject = {}
     for name, value in query:
         if name in REPEATED:
             envelope.setdefault(name, []).append(value)

@@ -8,13 +8,14 @@ import base64
 import binascii
 import json
 import re
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Depends, Path, Query, Request
 from starlette.responses import Response
 
 from app.access.gate import Gate
 from app.core.errors import InvalidInput
+from app.core.json_types import JsonObject
 from app.formats.json import MEDIA_TYPE, encode
 from app.schemas.base import Out, ProblemOut
 from app.schemas.requests import NAME
@@ -56,7 +57,7 @@ Limit = Annotated[int, Query(ge=1, le=200, description="Items per page")]
 Cursor = Annotated[str | None, Query(max_length=500, description="next_cursor of the page before")]
 
 
-def problems(*codes: int) -> dict[int | str, dict[str, Any]]:
+def problems(*codes: int) -> dict[int | str, dict[str, object]]:
     """The documented error answers of a route."""
     return {
         code: {"model": ProblemOut, "content": {"application/problem+json": {}}} for code in codes
@@ -64,7 +65,7 @@ def problems(*codes: int) -> dict[int | str, dict[str, Any]]:
 
 
 def answer(
-    content: Out | dict[str, Any], status: int = 200, headers: dict[str, str] | None = None
+    content: Out | JsonObject, status: int = 200, headers: dict[str, str] | None = None
 ) -> Response:
     """A JSON answer; values may be arrays."""
     if isinstance(content, Out):

@@ -27,6 +27,7 @@ from app.core.errors import (
     MethodUnavailable,
     clipped,
 )
+from app.core.json_types import JsonObject
 from app.datasets.arrow import ExtraMissing
 from app.formats.errors import TooLarge, Unparseable, Unsupported
 from app.operations.admission import Busy
@@ -135,7 +136,7 @@ def problem(
     return Response(_rendered(content), status, dict(headers or {}), MEDIA_TYPE)
 
 
-def _rendered(content: dict[str, Any]) -> bytes:
+def _rendered(content: JsonObject) -> bytes:
     """As JSON; with fewer ``errors`` where all of them would be too long."""
     body = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
     if len(body) <= MOST_BYTES:
@@ -177,7 +178,7 @@ def unprocessable(request: Request, faults: Sequence[Fault], count: int) -> Resp
     """What is wrong with the input: the first faults, and how many there are in all."""
     shown = []
     for fault in faults[:MOST_FAULTS]:
-        entry: dict[str, Any] = {"pointer": fault.pointer, "message": fault.message}
+        entry: dict[str, object] = {"pointer": fault.pointer, "message": fault.message}
         if fault.row is not None:
             entry["row"] = fault.row
         shown.append(entry)

@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel
 
+from app.core.json_types import JsonObject
 from app.core.prevalence.source import SourceModel
 from app.estimation import Batch, IntervalOptions, Request, ShiftOptions
 from app.estimation.request import Refit
@@ -19,7 +20,7 @@ class Refits(Protocol):
         """Cde by refitting, where ``options`` ask for it; or why that cannot be."""
 
 
-Part = Callable[[Any, SourceModel], dict[str, Any]]
+Part = Callable[[Any, SourceModel], dict[str, object]]
 PARTS: dict[str, Part] = {
     "method": lambda given, _: {"method": given},
     "options": lambda given, source: {
@@ -45,7 +46,7 @@ def asked(
     **more: Any,
 ) -> Request:
     """What ``given`` asks of ``batch``; what its shape does not declare keeps its default."""
-    fields: dict[str, Any] = {}
+    fields: JsonObject = {}
     for name in PARTS.keys() & type(given).model_fields.keys():
         fields |= PARTS[name](getattr(given, name), source)
     options = getattr(given, "options", None)

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
 from app.core.arrays import Codes, Floats, probabilities, probability_rows
 from app.core.errors import Fault, Faults, InvalidInput, pointer
+from app.core.json_types import JsonValue
 from app.core.names import Spellings, visible
 from app.core.prevalence.estimators.confusion import ConfusionMatrix
 from app.core.prevalence.source import (
@@ -48,7 +49,7 @@ M = TypeVar("M", bound=BaseModel)
 COUNTS = ("posteriors", "predictions", "predicted_counts", "features")
 
 
-def envelope(shape: type[M], content: dict[str, Any], text: bool = False) -> M:
+def envelope(shape: type[M], content: dict[str, object], text: bool = False) -> M:
     """Check an envelope; ``text``: its scalars are strings from a query."""
     return _checked(shape, content, strict=not text)
 
@@ -60,13 +61,13 @@ def classes(names: list[str], limit: int) -> tuple[str, ...]:
     return unique(names, "/classes")
 
 
-def part(shape: type[M], content: Any, at: str) -> M:
+def part(shape: type[M], content: JsonValue, at: str) -> M:
     """Check a part of a body that stands at ``at``."""
     with placed(at):
         return _checked(shape, content, strict=True)
 
 
-def _checked(shape: type[M], content: Any, strict: bool) -> M:
+def _checked(shape: type[M], content: object, strict: bool) -> M:
     try:
         return shape.model_validate(content, strict=strict)
     except ValidationError as error:
@@ -143,7 +144,7 @@ def _require_positive(shares: Floats, names: tuple[str, ...], at: str) -> None:
     faults.raise_if_any()
 
 
-def _priors(given: Any, names: tuple[str, ...], at: str, notes: list[Warning]) -> Floats:
+def _priors(given: object, names: tuple[str, ...], at: str, notes: list[Warning]) -> Floats:
     rows = probabilities(json.named_numbers(given, names, at, complete=True), at)
     if rows.renormalised:
         message = f"{at} did not sum to 1 within 1e-6 and was rescaled"
@@ -152,7 +153,7 @@ def _priors(given: Any, names: tuple[str, ...], at: str, notes: list[Warning]) -
 
 
 def _confusion(
-    values: Any, names: tuple[str, ...], outputs: tuple[str, ...], at: str
+    values: JsonValue, names: tuple[str, ...], outputs: tuple[str, ...], at: str
 ) -> ConfusionMatrix:
     counts = json.matrix(values, len(outputs), at)
     if len(counts) != len(names):
@@ -202,7 +203,7 @@ def _validation(
 class Scores(Protocol):
     """Scores features; whoever has the trained classifier implements it."""
 
-    def batch(self, values: Any, columns: Any) -> PosteriorBatch:
+    def batch(self, values: object, columns: object) -> PosteriorBatch:
         """Posteriors of rows of features."""
 
     def framed(self, frame: Frame) -> PosteriorBatch:
@@ -294,7 +295,7 @@ def _posteriors(given: BatchIn, model: SourceModel) -> PosteriorBatch:
 
 
 def stated_priors(
-    given: Any, names: tuple[str, ...], at: str
+    given: object, names: tuple[str, ...], at: str
 ) -> tuple[Floats, tuple[Warning, ...]]:
     """Stated priors, in order, and what was done to them."""
     notes: list[Warning] = []
@@ -318,7 +319,7 @@ def bayes_options(given: OptionsIn, names: tuple[str, ...]) -> BayesOptions:
     return BayesOptions(values, given.seed)
 
 
-def costs(given: Any, classes: int) -> Floats:
+def costs(given: object, classes: int) -> Floats:
     """A C × C matrix of finite costs, rows true classes, columns decided ones."""
     values = json.matrix(given, classes, "/costs")
     if len(values) != classes:

@@ -1,7 +1,5 @@
 """From a request's ``training`` to what is fitted: checked, bounded, in the core's form."""
 
-from typing import Any
-
 import numpy as np
 
 from app.core.arrays import Codes, Floats
@@ -116,7 +114,7 @@ def _require_values(values: Floats, columns: FeatureColumns, recipe: Recipe, at:
     faults.raise_if_any()
 
 
-def description(found: Training, folds: int) -> dict[str, Any]:
+def description(found: Training, folds: int) -> dict[str, object]:
     """What a version says of its training; ``folds``: how many there were in the end."""
     recipe, columns = found.recipe, found.columns
     return {

@@ -2,7 +2,6 @@
 
 from datetime import datetime
 from math import floor, isfinite, log10
-from typing import Any
 
 NONE = "–"
 SMALLEST_CHANCE = 1e-6
@@ -46,7 +45,7 @@ def p_value(value: float | None) -> str:
     return f"{value:.2g}" if value >= 0.001 else f"{value:.1e}"
 
 
-def number(value: Any) -> str:
+def number(value: object) -> str:
     """A number of some kind: whole ones with separators, others with four digits."""
     if value is None:
         return NONE

@@ -2,11 +2,11 @@
 
 from dataclasses import asdict, dataclass
 from math import sqrt
-from typing import Any
 
 import numpy as np
 
 from app.core.arrays import Codes, Floats
+from app.core.json_types import JsonObject
 from models_store.records import VersionRecord
 from models_store.store import UnitOfWork
 
@@ -28,7 +28,7 @@ class Point:
     rows: int
 
 
-def curves(unit: UnitOfWork, record: VersionRecord, k: int) -> dict[str, Any] | None:
+def curves(unit: UnitOfWork, record: VersionRecord, k: int) -> JsonObject | None:
     """Of class k, of raw posteriors and of calibrated ones; None without rows, or of too many."""
     source = record.source
     size = source.validation_size
@@ -44,7 +44,7 @@ def curves(unit: UnitOfWork, record: VersionRecord, k: int) -> dict[str, Any] | 
     return found
 
 
-def _points(scores: Floats, true: Codes) -> list[dict[str, Any]]:
+def _points(scores: Floats, true: Codes) -> list[dict[str, object]]:
     bins = np.minimum((scores * BINS).astype(np.intp), BINS - 1)
     rows = np.bincount(bins, minlength=BINS)
     hits = np.bincount(bins, weights=true, minlength=BINS)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from fastapi import APIRouter, Query, Request
@@ -74,7 +74,7 @@ def _class(record: VersionRecord, asked: str | None) -> str:
     return asked or classes[int(record.source.priors.argmin())]
 
 
-def _confusion(version: VersionOut) -> list[dict[str, Any]] | None:
+def _confusion(version: VersionOut) -> list[dict[str, object]] | None:
     """Rows of the heat map, each with its cells' counts and shares; None where it is too large."""
     counts = version.confusion_matrix
     if counts is None or max(len(counts), len(version.outputs)) > MOST_CELLS:

@@ -1,11 +1,12 @@
 """What requests about monitors hold, and what they are answered, as JSON shapes."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from app.clock import duration
+from app.core.json_types import JsonValue
 from app.schemas.base import Out, WarningOut
 from app.schemas.requests import BatchIn, In, Name, SegmentKey, Text, Words
 from app.stored.alerts import StoredAlert, StoredAlertShare
@@ -106,7 +107,7 @@ class MonitorPatch(In):
 
 
 _TEXTS = {"type": "array", "items": {"type": "string"}}
-OneOrColumn = Annotated[Any, WithJsonSchema({"anyOf": [{"type": "string"}, _TEXTS]})]
+OneOrColumn = Annotated[JsonValue, WithJsonSchema({"anyOf": [{"type": "string"}, _TEXTS]})]
 """One value for all rows, or a list with one for each."""
 
 

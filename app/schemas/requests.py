@@ -2,7 +2,7 @@
 
 import json
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import (
     AfterValidator,
@@ -16,6 +16,7 @@ from pydantic import (
 )
 
 from app.access.gate import Scope
+from app.core.json_types import JsonValue
 from app.core.learners.recipe import Learner, Missing
 from app.core.names import named, worded
 from app.core.prevalence.calibration import Method
@@ -44,17 +45,17 @@ _SOME_STRINGS = {"type": "array", "items": {"type": ["string", "null"]}}
 
 _LIST = {"type": "array", "items": {"type": "number"}}
 
-Numbers = Annotated[Any, WithJsonSchema(_LIST)]
-RowsOrNumbers = Annotated[Any, WithJsonSchema({"anyOf": [_ROWS, _LIST]})]
+Numbers = Annotated[JsonValue, WithJsonSchema(_LIST)]
+RowsOrNumbers = Annotated[JsonValue, WithJsonSchema({"anyOf": [_ROWS, _LIST]})]
 """Rows of numbers; a list of numbers is one column."""
-NumberOrMore = Annotated[Any, WithJsonSchema({"anyOf": [{"type": "number"}, _LIST, _ROWS]})]
-ByName = Annotated[Any, WithJsonSchema(_NUMBERS)]
-Matrix = Annotated[Any, WithJsonSchema(_ROWS)]
-Rows = Annotated[Any, WithJsonSchema({"anyOf": [_ROWS, _COLUMNS]})]
+NumberOrMore = Annotated[JsonValue, WithJsonSchema({"anyOf": [{"type": "number"}, _LIST, _ROWS]})]
+ByName = Annotated[JsonValue, WithJsonSchema(_NUMBERS)]
+Matrix = Annotated[JsonValue, WithJsonSchema(_ROWS)]
+Rows = Annotated[JsonValue, WithJsonSchema({"anyOf": [_ROWS, _COLUMNS]})]
 """Rows, or lists by class."""
-Table = Annotated[Any, WithJsonSchema(_CELLS)]
-Labels = Annotated[Any, WithJsonSchema(_STRINGS)]
-PartialLabels = Annotated[Any, WithJsonSchema(_SOME_STRINGS)]
+Table = Annotated[JsonValue, WithJsonSchema(_CELLS)]
+Labels = Annotated[JsonValue, WithJsonSchema(_STRINGS)]
+PartialLabels = Annotated[JsonValue, WithJsonSchema(_SOME_STRINGS)]
 
 
 def storable(value: str) -> str:

@@ -164,7 +164,7 @@ class Scoring:
             return ()
         return tuple(self.record.training["feature_names"])
 
-    def batch(self, values: Any, columns: Any) -> PosteriorBatch:
+    def batch(self, values: object, columns: object) -> PosteriorBatch:
         """Features as JSON or NPY brings them, rows in the order of ``columns``, scored."""
         return self._scored(lambda *known: table.batch(values, columns, *known))
 

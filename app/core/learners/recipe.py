@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from app.core.errors import Faults, pointer
+from app.core.json_types import JsonValue
 
 Learner = Literal[
     "logistic-regression", "random-forest", "naive-bayes", "linear-svm", "gradient-boosting"
@@ -25,7 +26,7 @@ class Number:
     whole: bool = False
     optional: bool = False
 
-    def fault(self, value: Any) -> str | None:
+    def fault(self, value: JsonValue) -> str | None:
         """Why ``value`` will not do."""
         if value is None and self.optional:
             return None
@@ -43,7 +44,7 @@ class OneOf:
     default: str | None
     values: tuple[str | None, ...]
 
-    def fault(self, value: Any) -> str | None:
+    def fault(self, value: object) -> str | None:
         """Why ``value`` will not do."""
         if any(type(value) is type(known) and value == known for known in self.values):
             return None
@@ -87,7 +88,7 @@ class Recipe:
     """A learner with all its parameters, and how it is validated."""
 
     learner: Learner
-    parameters: dict[str, Any]
+    parameters: dict[str, object]
     folds: int = 5
     missing: Missing = "refuse"
     seed: int = 0
@@ -103,7 +104,9 @@ class Recipe:
         return self.parameters.get("distribution") == "multinomial"
 
 
-def complete_parameters(learner: Learner, parameters: Mapping[str, Any], at: str) -> dict[str, Any]:
+def complete_parameters(
+    learner: Learner, parameters: Mapping[str, object], at: str
+) -> dict[str, object]:
     """``parameters`` and defaults of the others; ``InvalidInput`` for what is not known."""
     known, faults = PARAMETERS[learner], Faults()
     for name, value in parameters.items():

@@ -19,12 +19,12 @@ of ln t, and not of the months' evidence against it. The denominator is bounded 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
 
 from app.core.arrays import Floats
+from app.core.json_types import JsonObject, JsonValue
 from app.core.lazy import cached_property
 from app.core.prevalence.likelihood.likelihood import Likelihood
 from app.core.prevalence.watching.null_bound import NullBound, null_bound
@@ -57,14 +57,14 @@ class EProcessState:
     log_e: float = 0.0
     highest: float = 0.0
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Numbers and lists of numbers."""
         return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(self).items()}
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> "EProcessState":
+    def from_json(cls, content: Mapping[str, JsonValue]) -> "EProcessState":
         """From what ``as_json`` gave."""
-        arrays: dict[str, Any] = {
+        arrays: JsonObject = {
             k: np.array(v) if isinstance(v, list) else v for k, v in content.items()
         }
         return cls(**arrays)
