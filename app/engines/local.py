@@ -115,22 +115,22 @@ class _Room:
         """Wait until another piece fits; what was set aside for it."""
         with self.changed:
             self.changed.wait_for(lambda: self.used == 0 or self.used + self._next <= self.bytes)
-            taken = self._next
-            self.used += taken
-            return taken
+            reserved = self._next
+            self.used += reserved
+            return reserved
 
-    def learn(self, taken: int, size: int) -> int:
-        """The piece takes ``size``, not ``taken``."""
+    def learn(self, reserved: int, size: int) -> int:
+        """The piece takes ``size``, not ``reserved``."""
         with self.changed:
             self.largest = max(self.largest or 0, size)
-            self.used += size - taken
+            self.used += size - reserved
             self.changed.notify_all()
             return size
 
-    def leave(self, taken: int) -> None:
+    def leave(self, reserved: int) -> None:
         """They are free again."""
         with self.changed:
-            self.used -= taken
+            self.used -= reserved
             self.changed.notify_all()
 
     @property
@@ -154,13 +154,13 @@ class _Watched:
     def pieces(self) -> Iterator[Piece]:
         pieces = iter(self.partition.pieces())
         while not self.stop.now:
-            taken = self.room.enter()
+            reserved = self.room.enter()
             try:
                 piece = next(pieces, None)
                 if piece is None:
                     return
-                taken = self.room.learn(taken, COPIES * piece.posteriors.nbytes)
+                reserved = self.room.learn(reserved, COPIES * piece.posteriors.nbytes)
                 self.counter.read(len(piece.posteriors))
                 yield piece
             finally:
-                self.room.leave(taken)
+                self.room.leave(reserved)

@@ -185,9 +185,9 @@ class SummedEvidence(Evidence):
     def row_mean(self) -> RowMean:
         """Of the calibrated posteriors, from sums about the source priors."""
         sums, size = self._survey, float(self.batch.size)
-        moved = sums["first"] / size
-        products = sums["second"] - size * np.outer(moved, moved)
-        return RowMean(size, self.source + moved, products)
+        offset = sums["first"] / size
+        products = sums["second"] - size * np.outer(offset, offset)
+        return RowMean(size, self.source + offset, products)
 
     @cached_property
     def unlabelled_mean(self) -> RowMean:

@@ -25,16 +25,16 @@ class Sample:
 
     def add(self, rows: AnyFloats) -> None:
         """Take every ``step``-th of some further rows."""
-        picked = self._of(rows)
-        while self.size + len(picked) > self.most:
+        part = self._of(rows)
+        while self.size + len(part) > self.most:
             self.rows = [np.concatenate(self.rows)[::2]] if self.rows else []
             self.size = sum(map(len, self.rows))
             self.step *= 2
-            picked = self._of(rows)
+            part = self._of(rows)
         self.seen += len(rows)
-        if len(picked):
-            self.rows.append(picked.copy())
-            self.size += len(picked)
+        if len(part):
+            self.rows.append(part.copy())
+            self.size += len(part)
 
     def _of(self, rows: AnyFloats) -> AnyFloats:
         return rows[-self.seen % self.step :: self.step]

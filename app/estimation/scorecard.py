@@ -105,17 +105,17 @@ def _scorecard(
 ) -> Scorecard:
     rng = np.random.default_rng(seed)
     reasons = {method: _untried(method, model) for method in METHODS}
-    tried = [method for method in METHODS if reasons[method] is None]
-    errors: dict[Method, list[float]] = {method: [] for method in tried}
-    changes: dict[Method, list[float]] = {method: [] for method in tried}
-    drawn: list[tuple[int, str]] = []
+    methods = [method for method in METHODS if reasons[method] is None]
+    errors: dict[Method, list[float]] = {method: [] for method in methods}
+    changes: dict[Method, list[float]] = {method: [] for method in methods}
+    batches: list[tuple[int, str]] = []
     until, stopped = monotonic() + min(SECONDS, deadline.remaining() / 2), False
     for trial in _trials(source, validation, model, rng):
-        if drawn and monotonic() > until:
+        if batches and monotonic() > until:
             stopped = True
             break
-        drawn.append((trial.size, trial.priors))
-        for method, (error, change) in _try_methods(trial, tried).items():
+        batches.append((trial.size, trial.priors))
+        for method, (error, change) in _try_methods(trial, methods).items():
             errors[method].append(error)
             changes[method].append(change)
     scores = tuple(
@@ -125,7 +125,7 @@ def _scorecard(
         for method in METHODS
     )
     chosen, reason = _choice(model, scores)
-    sizes, priors = zip(*drawn, strict=True)
+    sizes, priors = zip(*batches, strict=True)
     return Scorecard(seed, len(validation.labels), sizes, priors, scores, chosen, reason, stopped)
 
 

@@ -213,8 +213,8 @@ def adjust_intercepts(
         reason = f"{calibration.method} is not one scale and a bias per class, as bcts is"
         raise MethodUnavailable("adjusting intercepts", reason)
     offsets = calibration.bias + log_weights(source, target)
-    moved = adjusted_intercepts(intercepts, scale, offsets, reference)
-    return AdjustedModel(moved.scale, moved.intercepts, target, method, warnings)
+    adjusted = adjusted_intercepts(intercepts, scale, offsets, reference)
+    return AdjustedModel(adjusted.scale, adjusted.intercepts, target, method, warnings)
 
 
 def compare_priors(
@@ -360,19 +360,19 @@ def _at_the_boundary(evidence: Evidence) -> bool:
 def _resample_test(
     evidence: Evidence, test: ShiftTest, seed: int, rows: SourceRows | None
 ) -> ShiftTest:
-    drawn = None if rows is None else rows.null_statistics(evidence.likelihood.size, seed)
-    if drawn is None:
+    null = None if rows is None else rows.null_statistics(evidence.likelihood.size, seed)
+    if null is None:
         reason = f"it needs the validation rows, at most {two_sample.MOST_NUMBERS} numbers in them"
         raise MethodUnavailable("the bootstrap reference", reason)
-    p = two_sample.p_value(test.statistic, drawn)
-    if test.significance < 2 / (len(drawn) + 1) and p <= 2 / (len(drawn) + 1):
+    p = two_sample.p_value(test.statistic, null)
+    if test.significance < 2 / (len(null) + 1) and p <= 2 / (len(null) + 1):
         evidence.warn(
             WarningCode.COARSE_RESAMPLING,
-            f"{len(drawn)} resamples cannot show a p-value below this significance; the scaled "
+            f"{len(null)} resamples cannot show a p-value below this significance; the scaled "
             "chi-square decides",
         )
         return test
-    return with_p_value(test, p, seed, len(drawn))
+    return with_p_value(test, p, seed, len(null))
 
 
 def _raw_rate(evidence: Evidence, significance: float) -> float | None:

@@ -227,9 +227,9 @@ def _starts(
     starts = []
     for start in range(count):
         if start > 0 and start % 3 == 0:
-            drawn = random.integers(source.components, size=len(y))
+            members = random.integers(source.components, size=len(y))
             few = random.permutation(len(y)) < source.components * (rows.shape[1] + 2)
-            starts.append(np.eye(source.components)[drawn] * few[:, None])
+            starts.append(np.eye(source.components)[members] * few[:, None])
             continue
         betas, factor = source.coefficients, 1.0
         if start % 3 == 1:
@@ -242,31 +242,33 @@ def _starts(
     return np.array(starts)
 
 
-def _links(laid: Structure, runs: Runs, at: int) -> dict[str, tuple[float, ...]]:
-    if laid.link.slopes == "free":
+def _links(layout: Structure, runs: Runs, at: int) -> dict[str, tuple[float, ...]]:
+    if layout.link.slopes == "free":
         return {}
     theta = runs.state.theta[at]
-    known = laid.identified[: len(theta)]
+    known = layout.identified[: len(theta)]
     values = np.where(known, theta, 1.0)
-    return {label: tuple(values[:, j].tolist()) for j, label in enumerate(laid.labels)}
+    return {label: tuple(values[:, j].tolist()) for j, label in enumerate(layout.labels)}
 
 
-def _unidentified(laid: Structure) -> tuple[str, ...]:
-    if laid.link.shared:
+def _unidentified(layout: Structure) -> tuple[str, ...]:
+    if layout.link.shared:
         return tuple(
-            label for label, known in zip(laid.labels, laid.identified[0], strict=True) if not known
+            label
+            for label, known in zip(layout.labels, layout.identified[0], strict=True)
+            if not known
         )
     return tuple(
         f"{label} of component {k + 1}"
-        for k, known in enumerate(laid.identified)
-        for label, one in zip(laid.labels, known, strict=True)
+        for k, known in enumerate(layout.identified)
+        for label, one in zip(layout.labels, known, strict=True)
         if not one
     )
 
 
-def _warnings(laid: Structure, floored: bool, size: int) -> tuple[Warning, ...]:
+def _warnings(layout: Structure, floored: bool, size: int) -> tuple[Warning, ...]:
     warnings = []
-    missing = _unidentified(laid)
+    missing = _unidentified(layout)
     if missing:
         warnings.append(
             Warning(
@@ -283,11 +285,11 @@ def _warnings(laid: Structure, floored: bool, size: int) -> tuple[Warning, ...]:
                 "use a link with fewer numbers or send more rows",
             )
         )
-    if size <= laid.parameters:
+    if size <= layout.parameters:
         warnings.append(
             Warning(
                 WarningCode.FEW_ROWS,
-                f"{size} rows for {laid.parameters} numbers; use a link with fewer numbers",
+                f"{size} rows for {layout.parameters} numbers; use a link with fewer numbers",
             )
         )
     return tuple(warnings)

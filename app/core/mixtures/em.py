@@ -82,10 +82,10 @@ def best_of(problem: MStepProblem, t: Floats, at: MixtureParameters, finalists: 
     """
     if finalists >= len(t):
         return run(problem, t, at)
-    tried = run(problem, t, at, max_steps=SCREENING)
-    value = np.where(at_floor(problem, tried.state), -np.inf, tried.log_likelihoods)
+    screening = run(problem, t, at, max_steps=SCREENING)
+    value = np.where(at_floor(problem, screening.state), -np.inf, screening.log_likelihoods)
     value[0] = np.inf
-    state = tried.state.some(np.argsort(-value, kind="stable")[:finalists])
+    state = screening.state.some(np.argsort(-value, kind="stable")[:finalists])
     joint = log_joint(problem.y, problem.means(state.theta), state.sigmas, state.proportions)
     return run(problem, responsibilities(joint, log_density(joint)), state)
 

@@ -101,9 +101,9 @@ def _fit(rows: Floats, y: Floats, count: int, degree: int, starts: int, seed: in
     )
     whole = problem(structure(LINKS["pM5"], plain, rows), rows, y, FLOOR * spread)
     finalists = 1 if count == 1 else starts
-    tried = finalists if count == 1 else TRIED * starts
-    first = _starts(rows, y, count, tried, np.random.default_rng(seed))
-    runs = best_of(whole, first, beginning(whole, plain.proportions, tried), finalists)
+    screened = finalists if count == 1 else TRIED * starts
+    first = _starts(rows, y, count, screened, np.random.default_rng(seed))
+    runs = best_of(whole, first, beginning(whole, plain.proportions, screened), finalists)
     floored = at_floor(whole, runs.state)
     at = best(runs, floored)
     betas = whole.coefficients(runs.state.theta)[at]
@@ -170,9 +170,9 @@ def _starts(rows: Floats, y: Floats, count: int, starts: int, random: Generator)
         if start % 3 == 0:
             assigned.append(np.eye(count)[_by_residual(residuals, count, random)])
             continue
-        drawn = np.eye(count)[random.integers(count, size=len(y))]
+        members = np.eye(count)[random.integers(count, size=len(y))]
         few = random.permutation(len(y)) < count * (rows.shape[1] + 2)
-        assigned.append(drawn * few[:, None] if start % 3 == 1 else drawn)
+        assigned.append(members * few[:, None] if start % 3 == 1 else members)
     return np.array(assigned)
 
 

@@ -136,8 +136,8 @@ def _scans(
     for scan in range(-burn_in, draws):
         deadline.check()
         joint = log_joint(y, np.matmul(rows, np.swapaxes(beta, 1, 2)), sigma, share)
-        reached = np.cumsum(responsibilities(joint, log_density(joint)), axis=-1)[..., :-1]
-        members = labels[(random.random((chains, len(rows), 1)) > reached).sum(axis=-1)]
+        cumulative = np.cumsum(responsibilities(joint, log_density(joint)), axis=-1)[..., :-1]
+        members = labels[(random.random((chains, len(rows), 1)) > cumulative).sum(axis=-1)]
         weight = random.standard_gamma(prior.concentration + members.sum(axis=1))
         share = weight / weight.sum(axis=1, keepdims=True)
         full_conditional = conditional(prior, products, members)
@@ -161,9 +161,9 @@ def _thin(betas: Floats, sigmas: Floats, shares: Floats) -> tuple[Floats, Floats
     )
 
 
-def _membership(rows: Floats, y: Floats, drawn: tuple[Floats, Floats, Floats]) -> Floats:
+def _membership(rows: Floats, y: Floats, draws: tuple[Floats, Floats, Floats]) -> Floats:
     """P(component | row), averaged over draws, n × K."""
-    betas, sigmas, shares = drawn
+    betas, sigmas, shares = draws
     joint = log_joint(y, np.matmul(rows, np.swapaxes(betas, 1, 2)), sigmas, shares)
     return np.asarray(responsibilities(joint, log_density(joint)).mean(axis=0))
 
@@ -179,8 +179,8 @@ def _nearest(source: RegressionMixture, prior: Priors, betas: Floats) -> Codes:
     straight = np.broadcast_to(np.arange(count), betas.shape[:3]).copy()
     doubtful = costs.argmin(axis=2) != np.arange(count)
     for chain, draw in np.argwhere(doubtful.any(axis=-1)):
-        drawn, target = linear_sum_assignment(costs[chain, draw])
-        straight[chain, draw, target] = drawn
+        components, target = linear_sum_assignment(costs[chain, draw])
+        straight[chain, draw, target] = components
     return straight
 
 
@@ -211,9 +211,9 @@ def predict_posterior(
     count = posterior.mixture.components
     slopes = np.einsum("cdk,cdkq->q", posterior.proportions, posterior.coefficients)
     slopes /= posterior.proportions[..., 0].size
-    drawn = _thin(posterior.coefficients, posterior.sigmas, posterior.proportions)
-    means = np.einsum("nq,dkq->ndk", rows, drawn[0]).reshape(len(rows), -1)
-    deviations, weights = drawn[1].ravel(), drawn[2].ravel() / len(drawn[2])
+    draws = _thin(posterior.coefficients, posterior.sigmas, posterior.proportions)
+    means = np.einsum("nq,dkq->ndk", rows, draws[0]).reshape(len(rows), -1)
+    deviations, weights = draws[1].ravel(), draws[2].ravel() / len(draws[2])
     probabilities = np.tile(posterior.mixture.proportions, (len(rows), 1))
     density = None
     if y is not None:

@@ -40,18 +40,18 @@ def bootstrap_test(
     replicates: int = REPLICATES,
 ) -> KolmogorovSmirnov:
     """The same statistic; the p-value is its rank among those of refitted resamples."""
-    seen = plain_test(column, batch, linear, weights)
+    observed = plain_test(column, batch, linear, weights)
     n, m = column.size, len(batch)
-    scale = _root(seen.effective_size, m)
+    scale = _root(observed.effective_size, m)
     values, weight = _thin(column, weights)
     part = len(values) / n
-    drawn = _Resampling(values, weight, max(round(m * part), 2), column)
+    resampling = _Resampling(values, weight, max(round(m * part), 2), column)
     rng = np.random.default_rng(seed)
     size = effective_size(weight)
-    null = np.array([drawn.statistic(rng) for _ in range(replicates)])
-    reached = null * _root(size, drawn.rows) >= seen.statistic * scale * (1 - 1e-12)
-    p = (1 + int(np.count_nonzero(reached))) / (1 + replicates)
-    return KolmogorovSmirnov(seen.statistic, p, "bootstrap", seen.effective_size)
+    null = np.array([resampling.statistic(rng) for _ in range(replicates)])
+    exceeds = null * _root(size, resampling.rows) >= observed.statistic * scale * (1 - 1e-12)
+    p = (1 + int(np.count_nonzero(exceeds))) / (1 + replicates)
+    return KolmogorovSmirnov(observed.statistic, p, "bootstrap", observed.effective_size)
 
 
 def mirrored_test(

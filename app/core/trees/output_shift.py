@@ -101,15 +101,15 @@ def adapt_and_estimate(
         unsettled = search.shift.status != "converged"
         return unsettled, search.moved, _apart(search.shift.target_priors, model.priors)
 
-    taken, other = sorted(searches, key=cost)
-    return taken, _doubts(taken, other)
+    best, other = sorted(searches, key=cost)
+    return best, _doubts(best, other)
 
 
 def leaf_prevalence(model: VersatileTree, leaves: Codes) -> Floats:
     """Maximum-likelihood class shares of rows that ended in these leaves, C."""
     counts = np.bincount(leaves, minlength=len(model.posteriors)).astype(np.float64)
-    seen = counts > 0
-    likelihood = Likelihood.of(model.posteriors[seen], model.priors, counts[seen])
+    occupied = counts > 0
+    likelihood = Likelihood.of(model.posteriors[occupied], model.priors, counts[occupied])
     return mle(likelihood).prevalence
 
 
@@ -178,17 +178,17 @@ def _apart(one: Floats, other: Floats) -> float:
     return float(np.abs(one - other).sum() / 2)
 
 
-def _doubts(taken: Search, other: Search) -> tuple[Warning, ...]:
+def _doubts(best: Search, other: Search) -> tuple[Warning, ...]:
     warnings = []
-    if taken.shift.status != "converged":
-        how = f"came back to themselves every {taken.shift.cycle} rounds"
-        if taken.shift.status == "max-rounds":
-            how = f"still moved after {taken.shift.rounds} rounds"
+    if best.shift.status != "converged":
+        how = f"came back to themselves every {best.shift.cycle} rounds"
+        if best.shift.status == "max-rounds":
+            how = f"still moved after {best.shift.rounds} rounds"
         words = f"thresholds and class shares {how}; send target_priors if you know them"
         warnings.append(Warning(WarningCode.OUTPUT_SHIFT_UNSETTLED, words))
     settled = other.shift.status == "converged"
-    distance = _apart(taken.shift.target_priors, other.shift.target_priors)
-    if settled and other.moved <= taken.moved and distance > APART:
+    distance = _apart(best.shift.target_priors, other.shift.target_priors)
+    if settled and other.moved <= best.moved and distance > APART:
         words = (
             "a change of the class shares and a change of the attributes explain these rows "
             "equally well; send target_priors or some deployment_labels to tell them apart"

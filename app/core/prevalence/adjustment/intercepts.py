@@ -28,7 +28,7 @@ def adjusted_intercepts(
     ``offsets``: C, calibration bias plus ln(p_k / p0_k); ``reference``: the class whose intercept
     is fixed to zero in reference coding, which stays there. Exact only for a softmax link.
     """
-    moved = scale * intercepts + offsets
+    adjusted = scale * intercepts + offsets
     if reference is not None:
-        moved = moved - moved[reference]
-    return AdjustedIntercepts(scale, np.asarray(moved))
+        adjusted = adjusted - adjusted[reference]
+    return AdjustedIntercepts(scale, np.asarray(adjusted))

@@ -91,8 +91,8 @@ class ScalingProblem:
         n, classes = logs.shape
         share = np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
         scores, spread = _spread(logs, family)
-        picked = share * scores[np.arange(n), labels]
-        scored: Floats = np.bincount(labels, picked, classes).astype(np.float64)
+        weighted = share * scores[np.arange(n), labels]
+        scored: Floats = np.bincount(labels, weighted, classes).astype(np.float64)
         frequency: Floats = np.bincount(labels, share, classes).astype(np.float64)
         return cls(scores, spread, share, scored, frequency, family)
 

@@ -52,7 +52,7 @@ def of_counts(
     J = len(counts)
     M = confusion.conditional.T
     p = prior / prior.sum()
-    drawn = np.empty((DRAWS, len(prior)))
+    draws = np.empty((DRAWS, len(prior)))
     whole = counts.astype(np.int64)
     for sweep in range(-BURN_IN, DRAWS):
         deadline.check()
@@ -62,8 +62,8 @@ def of_counts(
         gammas = rng.standard_gamma(confusion.counts + behind.T + 1.0 / J) + 1e-300
         M = gammas / gammas.sum(axis=1, keepdims=True)
         if sweep >= 0:
-            drawn[sweep] = p
-    return _summary(drawn, level)
+            draws[sweep] = p
+    return _summary(draws, level)
 
 
 def too_large(likelihood: Likelihood) -> bool:
@@ -91,10 +91,10 @@ def of_rows(
     return Posterior(full[0], full[1], full[2], posterior.draws)
 
 
-def _summary(drawn: Floats, level: float) -> Posterior:
+def _summary(draws: Floats, level: float) -> Posterior:
     tail = (1 - level) / 2
-    lower, upper = np.quantile(drawn, [tail, 1 - tail], axis=0)
-    return Posterior(drawn.mean(axis=0), lower, upper, len(drawn))
+    lower, upper = np.quantile(draws, [tail, 1 - tail], axis=0)
+    return Posterior(draws.mean(axis=0), lower, upper, len(draws))
 
 
 def _prior_alone(prior: Floats, level: float, seed: int) -> Posterior:
@@ -145,7 +145,7 @@ def _sample(likelihood: Likelihood, p: Floats, prior: Floats, level: float, seed
     """Gibbs on the true classes of the rows, block by block, and π."""
     rng = np.random.default_rng(seed)
     ratio = likelihood.ratio
-    drawn = np.empty((DRAWS, len(prior)))
+    draws = np.empty((DRAWS, len(prior)))
     for sweep in range(-BURN_IN, DRAWS):
         behind = prior.copy()
         for block, weights in likelihood.informative:
@@ -155,5 +155,5 @@ def _sample(likelihood: Likelihood, p: Floats, prior: Floats, level: float, seed
             behind += np.bincount(codes, weights, minlength=len(prior))
         p = rng.dirichlet(behind)
         if sweep >= 0:
-            drawn[sweep] = p
-    return _summary(drawn, level)
+            draws[sweep] = p
+    return _summary(draws, level)

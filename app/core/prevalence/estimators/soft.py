@@ -51,7 +51,7 @@ def _means(rng: np.random.Generator, rows: RowMean, other: Floats, replicates: i
     covariance = (rows.products + np.outer(other - mean, other - mean)) / n
     values, vectors = np.linalg.eigh(covariance / n)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    drawn: Floats = mean + rng.standard_normal((replicates, len(mean))) @ root.T
-    np.maximum(drawn, 0.0, out=drawn)
-    drawn /= drawn.sum(axis=1, keepdims=True)
-    return drawn
+    draws: Floats = mean + rng.standard_normal((replicates, len(mean))) @ root.T
+    np.maximum(draws, 0.0, out=draws)
+    draws /= draws.sum(axis=1, keepdims=True)
+    return draws

@@ -50,8 +50,8 @@ def features_fit(
     nearest = match_means(embedding.means, batch.mean, source, soft=False)
     statistic = batch.size * nearest.distance**2
     shares = _off_the_boundary(embedding, batch.size, nearest.prevalence)
-    drawn = _null(embedding, batch.size, shares, source, seed, count)
-    p = (1 + int(np.count_nonzero(drawn >= statistic))) / (1 + count)
+    null = _null(embedding, batch.size, shares, source, seed, count)
+    p = (1 + int(np.count_nonzero(null >= statistic))) / (1 + count)
     return Fit(statistic, p, "features", nearest.distance, seed, count)
 
 
@@ -90,15 +90,15 @@ def _null(
     roots = [root(s / n) for s, n in zip(spread, counts, strict=True)]
     roots.append(root(_mixed(embedding, shares) / size))
     middle = np.column_stack([columns, columns @ shares])
-    drawn = np.empty(count)
+    null = np.empty(count)
     for start, end in groups(count, middle.size):
         redrawn = draw_around(rng, middle, roots, end - start)
         M, v = redrawn[:, :, :-1], redrawn[:, :, -1]
         G, q = np.swapaxes(M, 1, 2) @ M, np.einsum("bkc,bk->bc", M, v)
         a = least_squares_many(G, q, source)
         misfit = v - np.einsum("bkc,bc->bk", M, a)
-        drawn[start:end] = (misfit**2).sum(axis=1)
-    return np.asarray(size * (drawn + _outside(rng, embedding, size, shares, count)))
+        null[start:end] = (misfit**2).sum(axis=1)
+    return np.asarray(size * (null + _outside(rng, embedding, size, shares, count)))
 
 
 def _outside(

@@ -78,8 +78,8 @@ def replicates(
     middle = np.column_stack([columns, batch.mean @ embedding.axes])
     shares = np.empty((count, len(source)))
     for start, end in groups(count, middle.size):
-        drawn = draw_around(rng, middle, roots, end - start)
-        M, v = drawn[:, :, :-1], drawn[:, :, -1]
+        draws = draw_around(rng, middle, roots, end - start)
+        M, v = draws[:, :, :-1], draws[:, :, -1]
         G, q = np.swapaxes(M, 1, 2) @ M, np.einsum("bkc,bk->bc", M, v)
         shares[start:end] = least_squares_many(G, q, source, soft)
     return Replicates(shares, seed)
@@ -89,10 +89,10 @@ def draw_around(
     rng: np.random.Generator, middle: Floats, roots: list[Floats], count: int
 ) -> Floats:
     """B × K × J normal draws around ``middle`` (K × J), column j with covariance root_j root_jᵀ."""
-    drawn = np.empty((count, *middle.shape))
+    draws = np.empty((count, *middle.shape))
     for j, L in enumerate(roots):
-        drawn[:, :, j] = middle[:, j] + rng.standard_normal((count, L.shape[1])) @ L.T
-    return drawn
+        draws[:, :, j] = middle[:, j] + rng.standard_normal((count, L.shape[1])) @ L.T
+    return draws
 
 
 def root(covariance: Floats) -> Floats:

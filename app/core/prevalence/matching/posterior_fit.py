@@ -80,8 +80,8 @@ class Bins:
         rng = np.random.default_rng(0)
         if size >= MOST_DRAWN_FROM:
             return rng.multinomial(MOST_ROWS, counts / size).astype(np.float64)
-        drawn = rng.multivariate_hypergeometric(counts.astype(np.int64), MOST_ROWS)
-        return drawn.astype(np.float64)
+        sample = rng.multivariate_hypergeometric(counts.astype(np.int64), MOST_ROWS)
+        return sample.astype(np.float64)
 
     def fit(
         self, batch: Floats, source: Floats, seed: int = 0, count: int = REPLICATES
@@ -99,8 +99,8 @@ class Bins:
             [rng.multinomial(int(n[k]), conditional[:, k], count) for k in range(len(n))], axis=1
         )
         batches = rng.multinomial(size, mixed / mixed.sum(), count)
-        drawn, _, _ = _fit(validation.astype(np.float64), batches.astype(np.float64), source)
-        p = (1 + int(np.count_nonzero(drawn >= statistic[0]))) / (1 + count)
+        null, _, _ = _fit(validation.astype(np.float64), batches.astype(np.float64), source)
+        p = (1 + int(np.count_nonzero(null >= statistic[0]))) / (1 + count)
         return Fit(float(statistic[0]), p, "posteriors", float(residual[0]), seed, count)
 
 

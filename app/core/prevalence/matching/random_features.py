@@ -59,8 +59,8 @@ class FourierMap:
         """Draw D/2 frequencies for ``width`` features; ``dimension``: D, ``ValueError`` if odd."""
         if dimension < 2 or dimension % 2:
             raise ValueError("the dimension must be even and positive")
-        drawn = np.random.default_rng(seed).standard_normal((dimension // 2, width))
-        return cls((drawn / bandwidth).astype(np.float32))
+        frequencies = np.random.default_rng(seed).standard_normal((dimension // 2, width))
+        return cls((frequencies / bandwidth).astype(np.float32))
 
     @property
     def dimension(self) -> int:

@@ -87,8 +87,8 @@ class Matching:
             few = bandwidth.sample(labels, classes, bandwidth.MOST_ROWS, options.seed)
             some = standard.apply(rows[few])
             sigma = bandwidth.choose(some, labels[few], classes, options.criterion, options.seed)
-        drawn = FourierMap.of(rows.shape[1], options.dimension, sigma, options.seed)
-        embedding = Embedding.of(rows, labels, classes, standard, drawn)
+        fourier = FourierMap.of(rows.shape[1], options.dimension, sigma, options.seed)
+        embedding = Embedding.of(rows, labels, classes, standard, fourier)
         exact = len(rows) <= MOST_ROWS and rows.size <= MOST_NUMBERS
         exact_rows = _exact(standard.apply(rows), labels, classes, sigma) if exact else None
         return cls(options, reference.names, sigma, embedding, exact, exact_rows)

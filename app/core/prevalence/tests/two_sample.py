@@ -43,13 +43,13 @@ def null_statistics(
     if again is None or again.method not in FAMILIES:
         again, posteriors = None, calibration.apply(posteriors)
     logs = posteriors if again is None else log_scores(posteriors, again.floor)
-    drawn = np.empty(replicates)
+    statistics = np.empty(replicates)
     for b in range(replicates):
         deadline.check()
         source = rng.multinomial(n, even).astype(np.float64)
         batch = rng.multinomial(round(size), even).astype(np.float64)
-        drawn[b] = _statistic(posteriors, logs, labels, again, source, batch)
-    return drawn
+        statistics[b] = _statistic(posteriors, logs, labels, again, source, batch)
+    return statistics
 
 
 def round_size(size: float) -> float:

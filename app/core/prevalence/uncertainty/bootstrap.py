@@ -74,9 +74,9 @@ def resample_maximum(
     p = top.prevalence[known]
     shares = np.empty((replicates, len(known)))
     done = 0
-    for drawn in _weights(rng, weights, replicates):
-        shares[done : done + len(drawn)] = _newton(rows, drawn, p)
-        done += len(drawn)
+    for row_weights in _weights(rng, weights, replicates):
+        shares[done : done + len(row_weights)] = _newton(rows, row_weights, p)
+        done += len(row_weights)
     full = np.zeros((replicates, len(likelihood.source)))
     full[:, known] = shares
     if source is not None:
@@ -103,11 +103,11 @@ def draw_expansion(
     within, slope = H[np.ix_(known, known)], m[known]
     scale, directions = np.linalg.eigh((within - np.outer(slope, slope)) / likelihood.size)
     root = directions * np.sqrt(np.maximum(scale, 0.0))
-    drawn = slope + rng.standard_normal((replicates, len(known))) @ root.T
+    multipliers = slope + rng.standard_normal((replicates, len(known))) @ root.T
     hessians = np.broadcast_to(within, (replicates, *within.shape))
-    start = np.broadcast_to(p[known], drawn.shape)
+    start = np.broadcast_to(p[known], multipliers.shape)
     full = np.zeros((replicates, len(p)))
-    full[:, known] = _steps(hessians, 0.5 * (within @ p[known] + drawn), start)
+    full[:, known] = _steps(hessians, 0.5 * (within @ p[known] + multipliers), start)
     if source is not None:
         full = _move(rng, full, likelihood, p, H, source)
     return Replicates(full, seed)
@@ -138,7 +138,7 @@ def resample_mean(rows: Floats, seed: int, replicates: int = REPLICATES) -> Repl
     if N * replicates > LARGEST:
         return draw_mean(RowMean.of(rows), seed, replicates)
     rng = np.random.default_rng(seed)
-    means = [np.dot(drawn, rows) / N for drawn in _weights(rng, np.ones(N), replicates)]
+    means = [np.dot(draws, rows) / N for draws in _weights(rng, np.ones(N), replicates)]
     return Replicates(np.concatenate(means), seed)
 
 
@@ -146,8 +146,8 @@ def draw_mean(rows: RowMean, seed: int, replicates: int = REPLICATES) -> Replica
     """Replicates of a mean, drawn from its normal limit."""
     rng = np.random.default_rng(seed)
     spread = rows.products / rows.size**2
-    drawn = rng.multivariate_normal(rows.mean, spread, replicates, method="eigh")
-    return Replicates(np.clip(drawn, 0.0, 1.0), seed)
+    draws = rng.multivariate_normal(rows.mean, spread, replicates, method="eigh")
+    return Replicates(np.clip(draws, 0.0, 1.0), seed)
 
 
 def too_large(likelihood: Likelihood, replicates: int = REPLICATES) -> bool:
