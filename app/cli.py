@@ -284,10 +284,10 @@ def main() -> None:
             complain(f"{error.format_message()}{advice}")
         sys.exit(error.exit_code)
     except Exception as error:
-        sys.exit(_told(error))
+        sys.exit(_report(error))
 
 
-def _told(error: Exception) -> int:
+def _report(error: Exception) -> int:
     """Say what went wrong; the exit status. What is nobody's mistake is raised again."""
     from pydantic import ValidationError
     from pydantic_settings import SettingsError

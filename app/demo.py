@@ -197,10 +197,10 @@ def _draw(labels: Codes, shares: Floats) -> Codes:
     """As many rows as possible, none twice, with these class shares."""
     rng = np.random.default_rng(7)
     available = np.bincount(labels, minlength=len(shares))
-    wanted = np.floor(shares * (available / shares).min()).astype(int)
+    counts = np.floor(shares * (available / shares).min()).astype(int)
     picked = [
         rng.choice(np.flatnonzero(labels == k), count, replace=False)
-        for k, count in enumerate(wanted)
+        for k, count in enumerate(counts)
     ]
     return np.concatenate(picked)
 

@@ -25,10 +25,10 @@ LIMITS = arrow.Limits(rows=50_000_000, bytes=1 << 33)
 
 def kind(path: Path) -> str:
     """The media type by the name's end; ``ValueError`` for others."""
-    found = KINDS.get(path.suffix.lower())
-    if found is None:
+    media_type = KINDS.get(path.suffix.lower())
+    if media_type is None:
         raise ValueError(f"{path.name}: files end in {', '.join(KINDS)}")
-    return found
+    return media_type
 
 
 def content(path: Path) -> bytes:
@@ -39,10 +39,10 @@ def content(path: Path) -> bytes:
         raise ValueError(f"{path}: {error.strerror or error}") from None
 
 
-def save(path: Path, given: bytes) -> None:
+def save(path: Path, data: bytes) -> None:
     """Write a file; ``ValueError`` where that cannot be."""
     try:
-        path.write_bytes(given)
+        path.write_bytes(data)
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror or error}") from None
 
@@ -62,11 +62,11 @@ def classes(table: Frame, label: str) -> tuple[str, ...]:
     """The columns that are named after labels, in the file's order."""
     labels = set(map(composed, table.text(label, label)[0])) - {""}
     columns = map(composed, map(plain, table.columns) if table.cells else table.columns)
-    found = tuple(name for name in columns if name in labels)
-    missing = sorted(labels - set(found))
+    matching = tuple(name for name in columns if name in labels)
+    missing = sorted(labels - set(matching))
     if missing:
         raise ValueError(f"column {label} has {missing[0]!r}, but there is no column of that name")
-    return found
+    return matching
 
 
 def validation(table: Frame, label: str, names: tuple[str, ...]) -> dict[str, object]:

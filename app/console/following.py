@@ -9,7 +9,7 @@ from urllib.parse import quote
 import httpx
 
 from app.console.interrupts import Interrupts
-from app.console.progress import Shown
+from app.console.progress import JobDisplay
 from app.console.service import NotNow, Refused, Service, Unreachable, ask
 from app.console.terminal import Terminal
 from app.core.json_types import JsonObject
@@ -79,9 +79,9 @@ def follow(
     console = Terminal(stderr=True)
     while True:
         try:
-            with interrupts.felt(), Shown(console, id) as shown:
+            with interrupts.felt(), JobDisplay(console, id) as display:
                 for job in of():
-                    shown.update(job)
+                    display.update(job)
             assert job is not None
             return job
         except KeyboardInterrupt:

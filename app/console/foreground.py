@@ -110,10 +110,10 @@ class Foreground:
 
 def settings() -> Settings:
     """The configuration; without data roots it is the caller's own folder, to read and to write."""
-    found = Settings()
-    if found.data_roots:
-        return found
+    configured = Settings()
+    if configured.data_roots:
+        return configured
     here: dict[str, object] = {"data_roots": [str(Path.cwd())]}
-    if found.output_root is None:
+    if configured.output_root is None:
         here["output_root"] = str(Path.cwd())
-    return found.model_copy(update=here)
+    return configured.model_copy(update=here)

@@ -22,7 +22,7 @@ class Field(ProgressColumn):
         return str(task.fields[self._name])
 
 
-class Shown:
+class JobDisplay:
     """``console``: of standard error. ``id``: of the job."""
 
     def __init__(self, console: Terminal, id: str) -> None:

@@ -16,29 +16,29 @@ NARROWEST = 8
 UNBOUNDED = 1_000_000
 
 
-def version(terminal: Terminal, shown: Row) -> None:
+def version(terminal: Terminal, answer: Row) -> None:
     """A version that was registered."""
-    calibration = shown["calibration"]["method"]
-    rows = "" if shown["validation"] is None else f", {shown['validation']['size']} rows"
-    terminal.print(f"{shown['model']} version {shown['version']}: {calibration}{rows}")
-    _warnings(terminal, shown["warnings"])
+    calibration = answer["calibration"]["method"]
+    rows = "" if answer["validation"] is None else f", {answer['validation']['size']} rows"
+    terminal.print(f"{answer['model']} version {answer['version']}: {calibration}{rows}")
+    _warnings(terminal, answer["warnings"])
 
 
-def estimate(terminal: Terminal, shown: Row) -> None:
+def estimate(terminal: Terminal, answer: Row) -> None:
     """An estimate."""
-    terminal.print(f"{shown['model']} version {shown['version']}, {shown['size']} rows")
-    terminal.print(f"{shown['method']}: {shown['reason']}")
+    terminal.print(f"{answer['model']} version {answer['version']}, {answer['size']} rows")
+    terminal.print(f"{answer['method']}: {answer['reason']}")
     table = _table()
     _words(table, "class")
     _numbers(table, *NAMED)
-    for row in shown["prevalence"]:
+    for row in answer["prevalence"]:
         table.add_row(row["class"], *_shares(row))
     terminal.print(table)
-    shift = shown["shift"]
+    shift = answer["shift"]
     if shift is not None:
-        found = "detected" if shift["detected"] else "not detected"
-        terminal.print(f"shift {found}, p = {shift['p_value']:.2g}")
-    _warnings(terminal, shown["warnings"])
+        verdict = "detected" if shift["detected"] else "not detected"
+        terminal.print(f"shift {verdict}, p = {shift['p_value']:.2g}")
+    _warnings(terminal, answer["warnings"])
 
 
 def history(terminal: Terminal, items: Sequence[Row]) -> None:
@@ -67,9 +67,9 @@ def history(terminal: Terminal, items: Sequence[Row]) -> None:
     terminal.print(table)
 
 
-def comparison(terminal: Terminal, found: Mapping[str, Row]) -> None:
+def comparison(terminal: Terminal, answers: Mapping[str, Row]) -> None:
     """Methods side by side on one batch; a reason for those that do not serve it."""
-    served = {method: answer for method, answer in found.items() if "prevalence" in answer}
+    served = {method: answer for method, answer in answers.items() if "prevalence" in answer}
     for answer in list(served.values())[:1]:
         names = [row["class"] for row in answer["prevalence"]]
         table = _table()
@@ -85,15 +85,15 @@ def comparison(terminal: Terminal, found: Mapping[str, Row]) -> None:
                     table.add_row(name, method, _interval(other["prevalence"][k]))
                     name = ""
         terminal.print(table)
-    for method, answer in found.items():
+    for method, answer in answers.items():
         if method not in served:
             reason = answer["reason"].removeprefix(f"{method} is not available: ")
             terminal.print(f"{method}: {reason}")
 
 
-def queued(terminal: Terminal, shown: Row) -> None:
+def queued(terminal: Terminal, answer: Row) -> None:
     """A job that goes on elsewhere."""
-    terminal.say(f"job {shown['id']}: {shown['state']}")
+    terminal.say(f"job {answer['id']}: {answer['state']}")
 
 
 def jobs(terminal: Terminal, items: Sequence[Row]) -> None:
@@ -113,33 +113,33 @@ def jobs(terminal: Terminal, items: Sequence[Row]) -> None:
     terminal.print(table)
 
 
-def job(terminal: Terminal, shown: Row, estimates: Sequence[Row]) -> None:
+def job(terminal: Terminal, answer: Row, estimates: Sequence[Row]) -> None:
     """A job, and the ``estimates`` of its groups."""
-    head = f"job {shown['id']}: {shown['kind']} of {shown['asked']['dataset']['path']}, "
-    terminal.say(head + shown["state"])
-    if shown["finished_at"] is None and shown["progress"] is not None:
-        terminal.print(f"round {shown['progress']['round']}, {pace(shown['progress'])}")
-    for fault in faults(shown):
+    head = f"job {answer['id']}: {answer['kind']} of {answer['asked']['dataset']['path']}, "
+    terminal.say(head + answer["state"])
+    if answer["finished_at"] is None and answer["progress"] is not None:
+        terminal.print(f"round {answer['progress']['round']}, {pace(answer['progress'])}")
+    for fault in faults(answer):
         terminal.print(fault, style="red")
-    if shown["state"] == "done":
-        _done(terminal, shown, estimates)
-    _warnings(terminal, shown["warnings"])
+    if answer["state"] == "done":
+        _done(terminal, answer, estimates)
+    _warnings(terminal, answer["warnings"])
 
 
-def faults(shown: Row) -> list[str]:
+def faults(answer: Row) -> list[str]:
     """Why a job failed."""
-    return [f"{fault['pointer']} {fault['message']}".strip() for fault in shown["errors"]]
+    return [f"{fault['pointer']} {fault['message']}".strip() for fault in answer["errors"]]
 
 
-def _done(terminal: Terminal, shown: Row, estimates: Sequence[Row]) -> None:
-    if shown["kind"] == "adjust":
-        terminal.print(f"{shown['rows']} rows in {shown['files']} files in {shown['output']}")
-    elif shown["kind"] == "register":
-        terminal.print(f"{shown['model']} version {shown['version']}: {shown['rows']} rows")
-    elif [item["group"] for item in shown["estimates"]] == [{}]:
+def _done(terminal: Terminal, answer: Row, estimates: Sequence[Row]) -> None:
+    if answer["kind"] == "adjust":
+        terminal.print(f"{answer['rows']} rows in {answer['files']} files in {answer['output']}")
+    elif answer["kind"] == "register":
+        terminal.print(f"{answer['model']} version {answer['version']}: {answer['rows']} rows")
+    elif [item["group"] for item in answer["estimates"]] == [{}]:
         estimate(terminal, estimates[0])
     elif estimates:
-        _groups(terminal, shown["estimates"], estimates)
+        _groups(terminal, answer["estimates"], estimates)
 
 
 def _groups(terminal: Terminal, items: Sequence[Row], estimates: Sequence[Row]) -> None:
@@ -151,20 +151,20 @@ def _groups(terminal: Terminal, items: Sequence[Row], estimates: Sequence[Row]) 
     _numbers(table, "rows")
     _words(table, "class")
     _numbers(table, *NAMED, "shift")
-    for item, found in zip(items, estimates, strict=True):
+    for item, estimate in zip(items, estimates, strict=True):
         head = [*item["group"].values(), str(item["size"])]
         p = item["holm_p_value"]
         tail = "" if p is None else f"p = {p:.2g}"
-        for row in found["prevalence"]:
+        for row in estimate["prevalence"]:
             table.add_row(*head, row["class"], *_shares(row), tail)
             head, tail = [""] * len(head), ""
     terminal.print(table)
-    told = {str(found["method"]): None for found in estimates}
-    terminal.print(f"by {', '.join(told)}; p adjusted for {len(items)} groups (Holm)")
+    methods = {str(estimate["method"]): None for estimate in estimates}
+    terminal.print(f"by {', '.join(methods)}; p adjusted for {len(items)} groups (Holm)")
     distinct = {
         (warning["code"], warning["message"]): warning
-        for found in estimates
-        for warning in found["warnings"]
+        for estimate in estimates
+        for warning in estimate["warnings"]
     }
     _warnings(terminal, list(distinct.values()))
 

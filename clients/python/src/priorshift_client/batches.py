@@ -44,9 +44,9 @@ def batch_of(value: Any, columns: Iterable[str] | None = None) -> Batch:
     if isinstance(value, Features):
         chosen = value.columns if columns is None else columns
         return Batch("features", *named_cells(value.rows, chosen))
-    found = table(value)
-    if found is not None:
-        return _of_table(found.with_names(columns))
+    frame = table(value)
+    if frame is not None:
+        return _of_table(frame.with_names(columns))
     names = names_of(columns)
     if isinstance(value, Mapping):
         counts = {str(name): cell(count) for name, count in value.items()}
@@ -61,37 +61,37 @@ def named_matrix(
     value: Any, at: str, columns: Iterable[str] | None = None
 ) -> tuple[NDArray[Any], Names]:
     """Rows of numbers and the names of their columns, where they have some."""
-    found = table(value)
-    if found is None:
+    frame = table(value)
+    if frame is None:
         return matrix(_held(value), at), names_of(columns)
-    chosen = found.with_names(columns)
+    chosen = frame.with_names(columns)
     return _numbers(chosen), chosen.names
 
 
 def named_cells(value: Any, columns: Iterable[str] | None = None) -> tuple[list[list[Any]], Names]:
     """Rows of numbers, strings and None, and the names of their columns."""
-    found = table(value)
-    if found is None:
+    frame = table(value)
+    if frame is None:
         return cells(_held(value)), names_of(columns)
-    chosen = found.with_names(columns)
+    chosen = frame.with_names(columns)
     parts = [cells(column) for column in chosen.columns]
     return [list(row) for row in zip(*parts, strict=True)], chosen.names
 
 
-def _of_table(found: Table) -> Batch:
+def _of_table(frame: Table) -> Batch:
     """Posteriors by class; or labels: one column that is text, or that has no name."""
-    if len(found.columns) == 1 and (found.names is None or not found.numeric):
-        return Batch("predictions", labels(found.columns[0]))
-    return Batch("posteriors", _numbers(found), found.names)
+    if len(frame.columns) == 1 and (frame.names is None or not frame.numeric):
+        return Batch("predictions", labels(frame.columns[0]))
+    return Batch("posteriors", _numbers(frame), frame.names)
 
 
-def _numbers(found: Table) -> NDArray[Any]:
-    if not found.numeric:
+def _numbers(frame: Table) -> NDArray[Any]:
+    if not frame.numeric:
         raise TypeError(
-            f"posteriors are numbers, but {', '.join(found.texts[:5])} holds something else: "
+            f"posteriors are numbers, but {', '.join(frame.texts[:5])} holds something else: "
             "choose the columns of the classes, or wrap rows of features in Features(…)"
         )
-    return found.matrix
+    return frame.matrix
 
 
 def _held(value: Any) -> NDArray[Any] | list[Any]:

@@ -50,11 +50,11 @@ def _json(content: Mapping[str, Any]) -> Body:
 
 def batch_body(batch: Batch, options: Mapping[str, Any]) -> Body:
     """A batch with its options: NPY for posteriors wherever the options fit into a query."""
-    given = {**options, "columns": batch.columns}
-    flat = _flat(given) if batch.field == "posteriors" else None
+    fields = {**options, "columns": batch.columns}
+    flat = _flat(fields) if batch.field == "posteriors" else None
     if flat is not None:
         return Body(npy(batch.content), NPY, flat)
-    return json_body({batch.field: json_content(batch), **given})
+    return json_body({batch.field: json_content(batch), **fields})
 
 
 def grouped_body(batch: Batch, groups: list[Any], by: str, options: Mapping[str, Any]) -> Body:

@@ -38,9 +38,9 @@ class Dataset:
             "keys": _listed(self.keys) or None,
             "on_error": self.on_error,
         }
-        given = {name: value for name, value in content.items() if value is not None}
+        dataset = {name: value for name, value in content.items() if value is not None}
         groups = _listed(self.group_by)
-        return {"dataset": given, "group_by": groups} if groups else {"dataset": given}
+        return {"dataset": dataset, "group_by": groups} if groups else {"dataset": dataset}
 
 
 def _listed(names: Names) -> list[str]:

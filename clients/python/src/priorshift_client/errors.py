@@ -117,8 +117,8 @@ class InvalidInput(Problem):
         """What this client saw before anything was sent, told as the service tells it."""
         first, more = faults[0], len(faults) - 1
         detail = f"{first.pointer} {first.message}" + (f" (and {more} more)" if more else "")
-        shown = tuple(faults[:SHOWN])
-        return cls(422, HTTPStatus(422).phrase, detail, INVALID, "", shown, len(faults))
+        head = tuple(faults[:SHOWN])
+        return cls(422, HTTPStatus(422).phrase, detail, INVALID, "", head, len(faults))
 
 
 class Busy(Problem):

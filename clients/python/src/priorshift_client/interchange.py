@@ -54,10 +54,10 @@ def _missing(column: Any, buffers: Any) -> Mask | None:
         return None
     mask, first = buffers["validity"][0], column.offset
     if how == BIT_MASK:
-        said: Column = bits(mask.ptr, first, first + column.size())
+        validity: Column = bits(mask.ptr, first, first + column.size())
     else:
-        said = _values(mask, "u1", column)
-    return np.asarray(said == absent, dtype=np.bool_)
+        validity = _values(mask, "u1", column)
+    return np.asarray(validity == absent, dtype=np.bool_)
 
 
 def _values(buffer: Any, dtype: str, column: Any) -> Column:

@@ -16,15 +16,15 @@ def read(kind: type[T], value: Any) -> T:
     """A dataclass from a JSON object; ``KeyError`` or ``TypeError`` where they do not fit."""
     if not isinstance(value, Mapping):
         raise TypeError(f"{kind.__name__} is an object, not {type(value).__name__}")
-    given: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     hints = _hints(cast(Any, kind))
     for field in fields(kind):  # type: ignore[arg-type]  # kind is a dataclass
         key = _key(field)
         if key in value:
-            given[field.name] = _value(hints[field.name], value[key])
+            values[field.name] = _value(hints[field.name], value[key])
         elif field.default is MISSING and field.default_factory is MISSING:
             raise KeyError(key)
-    return kind(**given)
+    return kind(**values)
 
 
 @cache

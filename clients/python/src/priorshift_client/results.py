@@ -198,8 +198,8 @@ class Posteriors:
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         """For ``numpy.asarray``."""
-        wanted = self.array.dtype if dtype is None else np.dtype(dtype)
-        return self.array.astype(wanted, copy=bool(copy))
+        target = self.array.dtype if dtype is None else np.dtype(dtype)
+        return self.array.astype(target, copy=bool(copy))
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,8 @@ class Retries:
         if isinstance(outcome, Answer) and outcome.status not in PASSING:
             return None
         backoff = self.first * 2.0 ** min(attempt, 30)
-        asked = _retry_after(outcome) if isinstance(outcome, Answer) else 0.0
-        return float(min(max(asked, backoff) + self.chance.random() * backoff, self.longest))
+        retry_after = _retry_after(outcome) if isinstance(outcome, Answer) else 0.0
+        return float(min(max(retry_after, backoff) + self.chance.random() * backoff, self.longest))
 
 
 def _retry_after(answer: Answer) -> float:

@@ -55,8 +55,8 @@ def _width(row: Any) -> int:
 
 
 def _require_rows(rows: list[Any], width: int, at: str) -> None:
-    found = ((row, _fault(cells, width)) for row, cells in enumerate(rows))
-    faults = [Fault(f"{at}/{row}", message, row) for row, message in found if message]
+    verdicts = ((row, _fault(cells, width)) for row, cells in enumerate(rows))
+    faults = [Fault(f"{at}/{row}", message, row) for row, message in verdicts if message]
     if faults:
         raise InvalidInput.found(faults)
 
@@ -99,9 +99,9 @@ def moments(value: Any) -> Any:
     if array.dtype.kind != "M":
         return [cell(item) for item in array.tolist()]
     texts = np.asarray(np.datetime_as_string(array.astype("datetime64[us]"), timezone="UTC"))
-    told = texts.astype(object)
-    told[np.isnat(array)] = None
-    return told.tolist()
+    spellings = texts.astype(object)
+    spellings[np.isnat(array)] = None
+    return spellings.tolist()
 
 
 def _moment(item: Any) -> Any:

@@ -39,9 +39,9 @@ def verify(
     named = {name.lower(): value for name, value in headers.items()}
     message, moment, signatures = (_header(named, f"webhook-{of}") for of in PARTS)
     _require_fresh(moment, tolerance, time.time() if now is None else now)
-    told = b".".join([_bytes(message), _bytes(moment), content])
-    mine = b"v1," + base64.b64encode(hmac.digest(key, told, hashlib.sha256))
-    if not any(hmac.compare_digest(mine, _bytes(given)) for given in signatures.split()):
+    payload = b".".join([_bytes(message), _bytes(moment), content])
+    mine = b"v1," + base64.b64encode(hmac.digest(key, payload, hashlib.sha256))
+    if not any(hmac.compare_digest(mine, _bytes(signature)) for signature in signatures.split()):
         raise InvalidSignature("not signed with this secret, or altered since")
     try:
         return replace(read(Event, json.loads(content)), message=message)

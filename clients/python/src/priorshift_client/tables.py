@@ -36,13 +36,13 @@ class Table:
 
     def with_names(self, names: Iterable[str] | None) -> "Table":
         """Only the columns of these names; where columns have none, these become their names."""
-        wanted = names_of(names)
-        if wanted is None or self.names is None:
-            return replace(self, names=wanted or self.names)
-        missing = [name for name in wanted if name not in self.names]
+        new = names_of(names)
+        if new is None or self.names is None:
+            return replace(self, names=new or self.names)
+        missing = [name for name in new if name not in self.names]
         if missing:
             raise ValueError(f"the frame has no column {', '.join(missing[:5])}")
-        return Table(tuple(self.columns[self.names.index(name)] for name in wanted), wanted)
+        return Table(tuple(self.columns[self.names.index(name)] for name in new), new)
 
     @property
     def matrix(self) -> NDArray[Any]:

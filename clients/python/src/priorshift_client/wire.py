@@ -65,5 +65,5 @@ def transport_error(
     error: httpx.TransportError | httpx.DecodingError, call: Call[Any]
 ) -> TransportError:
     """What happened to the call on its way."""
-    said = str(error) or type(error).__name__
-    return TransportError(f"{call.method} {call.path}: {said}")
+    reason = str(error) or type(error).__name__
+    return TransportError(f"{call.method} {call.path}: {reason}")

@@ -34,8 +34,8 @@ def posteriors(
     ``costs`` (rows true classes, columns decided ones) adds decisions. Rows come back in the order
     of the model's classes, which ``columns`` of the answer names.
     """
-    given = batch_of(batch, columns)
-    asked = {
+    data = batch_of(batch, columns)
+    content = {
         "method": method,
         "target_priors": target_priors,
         "adjust": adjust,
@@ -44,9 +44,9 @@ def posteriors(
         "options": options,
         "labels": None if labels is None else listed_labels(labels),
     }
-    textual = costs is not None or given.field == "predicted_counts"
+    textual = costs is not None or data.field == "predicted_counts"
     where = place("models", model, "versions", version, "posteriors")
-    return ask(where, batch_body(given, asked), _posteriors, JSON if textual else NPY)
+    return ask(where, batch_body(data, content), _posteriors, JSON if textual else NPY)
 
 
 def bias_adjustment(
@@ -63,18 +63,18 @@ def bias_adjustment(
     columns: Iterable[str] | None = None,
 ) -> Call[BiasAdjustment]:
     """Adjust the intercepts of a softmax model to stated priors, or to the estimate of a batch."""
-    given = None if batch is None else batch_of(batch, columns)
-    asked = {
+    data = None if batch is None else batch_of(batch, columns)
+    content = {
         "intercepts": intercepts,
         "target_priors": target_priors,
         "reference": reference,
         "method": method,
         "options": options,
         "labels": None if labels is None else listed_labels(labels),
-        **({} if given is None else _content(given)),
+        **({} if data is None else _content(data)),
     }
     where = place("models", model, "versions", version, "bias-adjustments")
-    return ask(where, json_body(asked), into(BiasAdjustment))
+    return ask(where, json_body(content), into(BiasAdjustment))
 
 
 def adjusted_model(
@@ -89,16 +89,16 @@ def adjusted_model(
     columns: Iterable[str] | None = None,
 ) -> Call[SoftmaxModel]:
     """Adjust the softmax model that the service trained: to stated priors or to a batch."""
-    given = None if batch is None else batch_of(batch, columns)
-    asked = {
+    data = None if batch is None else batch_of(batch, columns)
+    content = {
         "target_priors": target_priors,
         "method": method,
         "options": options,
         "labels": None if labels is None else listed_labels(labels),
-        **({} if given is None else _content(given)),
+        **({} if data is None else _content(data)),
     }
     where = place("models", model, "versions", version, "adjusted-models")
-    return ask(where, json_body(asked), into(SoftmaxModel))
+    return ask(where, json_body(content), into(SoftmaxModel))
 
 
 def _content(batch: Batch) -> dict[str, Any]:
@@ -115,8 +115,8 @@ def _posteriors(answer: Answer) -> Posteriors:
     if not answer.headers.get("content-type", "").startswith(NPY):
         content = answer.json()
         return read(Posteriors, {**content, "array": content["posteriors"]})
-    said = answer.headers.get("priorshift-warnings", "")
-    codes = [code.strip() for code in said.split(",") if code.strip()]
+    warnings = answer.headers.get("priorshift-warnings", "")
+    codes = [code.strip() for code in warnings.split(",") if code.strip()]
     stated = answer.headers.get("priorshift-target-priors")
     target = None if stated is None else {str(k): float(v) for k, v in json.loads(stated).items()}
     method = answer.headers.get("priorshift-method")

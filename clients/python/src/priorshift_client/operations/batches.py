@@ -36,7 +36,7 @@ def estimate(
 
     ``labels``: what is known of the rows, None where nothing is.
     """
-    asked = {
+    content = {
         "method": method,
         "interval": interval,
         "shift": shift,
@@ -46,7 +46,7 @@ def estimate(
         "labels": _known(labels),
         "include": include,
     }
-    body = batch_body(batch_of(batch, columns), asked)
+    body = batch_body(batch_of(batch, columns), content)
     where = _place(model, version, "estimates")
     if keep:
         return write(where, body, into(Estimate), idempotency_key)
@@ -74,7 +74,7 @@ def estimate_groups(
 
     ``groups``: that of each row; ``by``: what they are, as in the segment of each kept estimate.
     """
-    asked = {
+    content = {
         "method": method,
         "interval": interval,
         "shift": shift,
@@ -82,7 +82,7 @@ def estimate_groups(
         "segment": segment,
         "observed_at": observed_at,
     }
-    body = grouped_body(batch_of(batch, columns), listed_labels(groups), by, asked)
+    body = grouped_body(batch_of(batch, columns), listed_labels(groups), by, content)
     body = replace(body, query=(*body.query, ("group_by", by)))
     where = _place(model, version, "estimates")
     if keep:
@@ -115,8 +115,8 @@ def region_test(
     columns: Iterable[str] | None = None,
 ) -> Call[RegionTest]:
     """Test whether stated priors are compatible with a batch; nothing is kept."""
-    asked = {"priors": priors, "level": level, "labels": _known(labels)}
-    body = batch_body(batch_of(batch, columns), asked)
+    content = {"priors": priors, "level": level, "labels": _known(labels)}
+    body = batch_body(batch_of(batch, columns), content)
     return ask(_place(model, version, "region-tests"), body, into(RegionTest))
 
 

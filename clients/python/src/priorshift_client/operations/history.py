@@ -48,18 +48,18 @@ def evaluate(
     idempotency_key: str | None = None,
 ) -> Call[Evaluation]:
     """Compare a batch, or a kept estimate, with the labels of all its rows; it is kept."""
-    given = None if batch is None else batch_of(batch, columns)
-    asked: dict[str, Any] = {
+    data = None if batch is None else batch_of(batch, columns)
+    content: dict[str, Any] = {
         "labels": listed_labels(labels),
         "estimate": estimate.id if isinstance(estimate, Estimate) else estimate,
         "method": method,
         "interval": interval,
         "options": options,
     }
-    if given is not None:
-        asked |= {given.field: json_content(given), "columns": given.columns}
+    if data is not None:
+        content |= {data.field: json_content(data), "columns": data.columns}
     where = place("models", model, "versions", version, "evaluations")
-    return write(where, json_body(asked), into(Evaluation), idempotency_key)
+    return write(where, json_body(content), into(Evaluation), idempotency_key)
 
 
 def get_evaluation(id: str) -> Call[Evaluation]:

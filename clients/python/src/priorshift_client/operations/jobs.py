@@ -45,14 +45,14 @@ def estimate_dataset(
 
     ``dataset``: a ``Dataset``, or its path.
     """
-    asked = {
+    content = {
         "method": method,
         "interval": interval,
         "shift": shift,
         "segment": segment,
         "observed_at": observed_at,
     }
-    return _ask("estimate", model, dataset, {**_version(version), **asked}, idempotency_key)
+    return _create("estimate", model, dataset, {**_version(version), **content}, idempotency_key)
 
 
 def register_dataset(
@@ -64,8 +64,8 @@ def register_dataset(
     idempotency_key: str | None = None,
 ) -> Call[Job]:
     """Have the labelled rows of a data set registered as the next version."""
-    asked = {"calibration": calibration, "metadata": metadata}
-    return _ask("register", model, dataset, asked, idempotency_key)
+    content = {"calibration": calibration, "metadata": metadata}
+    return _create("register", model, dataset, content, idempotency_key)
 
 
 def adjust_dataset(
@@ -82,8 +82,8 @@ def adjust_dataset(
 
     ``output``: a folder below the service's output root.
     """
-    asked = {"method": method, "target_priors": target_priors, "output": output}
-    return _ask("adjust", model, dataset, {**_version(version), **asked}, idempotency_key)
+    content = {"method": method, "target_priors": target_priors, "output": output}
+    return _create("adjust", model, dataset, {**_version(version), **content}, idempotency_key)
 
 
 def get_job(job: Job | str) -> Call[Job]:
@@ -109,18 +109,18 @@ def follow_job(job: Job | str, *, patience: float = PATIENCE_SECONDS) -> Plan[Mo
     Lost connections are taken up again; a service may be gone for ``patience`` seconds.
     """
     look, events = get_job(job), _events(job)
-    told, streams, gone = None, True, Gone(patience)
+    previous, streams, gone = None, True, Gone(patience)
     while True:
         try:
-            found = yield look
-            while found is not None:
+            current = yield look
+            while current is not None:
                 gone.back()
-                if found != told:
-                    told = found
-                    yield Tell(Moment.now(found))
-                if found.over:
+                if current != previous:
+                    previous = current
+                    yield Tell(Moment.now(current))
+                if current.over:
                     return
-                found = (yield Listen(events)) if streams else None
+                current = (yield Listen(events)) if streams else None
         except Silence:
             streams = False
         except (TransportError, Problem) as error:
@@ -177,32 +177,32 @@ def _ended(
     """The job once it is done, looked at now and then."""
     most = math.inf if timeout is None else timeout
     until, pause, gone = monotonic() + most, 0.0, Gone(min(patience, most))
-    found = job if isinstance(job, Job) else None
-    while found is None or not found.over:
+    current = job if isinstance(job, Job) else None
+    while current is None or not current.over:
         yield Pause(pause)
         try:
-            found = yield get_job(job)
+            current = yield get_job(job)
             gone.back()
         except (TransportError, Problem) as error:
             gone.endure(error)
         left = until - monotonic()
-        if found is not None and not found.over and left <= 0:
-            raise JobTimeout(found)
+        if current is not None and not current.over and left <= 0:
+            raise JobTimeout(current)
         pause = max(0.0, min(2 * pause or FIRST_LOOK_SECONDS, LOOK_SECONDS, left))
-    return done(found)
+    return done(current)
 
 
-def _ask(
+def _create(
     kind: str,
     model: str,
     dataset: Dataset | str,
-    asked: Mapping[str, Any],
+    options: Mapping[str, Any],
     idempotency_key: str | None,
 ) -> Call[Job]:
-    given = Dataset(dataset) if isinstance(dataset, str) else dataset
-    if not isinstance(given, Dataset):
-        raise TypeError(f"a data set is a Dataset or its path, not {type(given).__name__}")
-    body = json_body({"kind": kind, "model": model, **given.content(), **asked})
+    source = Dataset(dataset) if isinstance(dataset, str) else dataset
+    if not isinstance(source, Dataset):
+        raise TypeError(f"a data set is a Dataset or its path, not {type(source).__name__}")
+    body = json_body({"kind": kind, "model": model, **source.content(), **options})
     return write(place("jobs"), body, into(Job), idempotency_key)
 
 

@@ -113,8 +113,8 @@ def observe(
     ``segment``: ``{"country": "BE"}``, or with one value for each row.
     """
     segments = {key: _one_or_each(value) for key, value in (segment or {}).items()}
-    asked: dict[str, Any] = {"observed_at": moments(observed_at), "segment": segments or None}
-    body = batch_body(batch_of(batch, columns), asked)
+    options: dict[str, Any] = {"observed_at": moments(observed_at), "segment": segments or None}
+    body = batch_body(batch_of(batch, columns), options)
     return write(_place(monitor, "observations"), body, into(Observed), idempotency_key)
 
 
@@ -197,8 +197,8 @@ def _range(
     segment: str | None,
     points: int,
 ) -> tuple[tuple[str, str], ...]:
-    asked = {"class": class_name, "segment": segment, "points": points}
-    return query(since=since, until=until, **asked)
+    values = {"class": class_name, "segment": segment, "points": points}
+    return query(since=since, until=until, **values)
 
 
 def _array(answer: Answer) -> NDArray[Any]:
