@@ -73,8 +73,8 @@ def images(root: Path = ROOT) -> dict[str, Version]:
 
 def locked(file: str, root: Path = ROOT) -> dict[str, Version]:
     """The packages of a lock, by their canonical names."""
-    found = re.findall(r"^([\w.-]+)==(\S+)$", (root / file).read_text(), re.MULTILINE)
-    return {canonicalize_name(name): Version(version) for name, version in found}
+    pins = re.findall(r"^([\w.-]+)==(\S+)$", (root / file).read_text(), re.MULTILINE)
+    return {canonicalize_name(name): Version(version) for name, version in pins}
 
 
 def ranges(root: Path = ROOT) -> dict[str, list[Requirement]]:
@@ -88,20 +88,20 @@ def ranges(root: Path = ROOT) -> dict[str, list[Requirement]]:
     }
 
 
-def findings(found: Table, root: Path = ROOT) -> Iterator[str]:
+def findings(holes: Table, root: Path = ROOT) -> Iterator[str]:
     """What is wrong, a line each."""
     run, dev = (locked(file, root) for file in LOCKS)
     for name, version in sorted({*images(root).items(), *run.items(), *dev.items()}):
-        known = found.known.get(name)
-        if known is None and name not in found.quiet:
+        known = holes.known.get(name)
+        if known is None and name not in holes.quiet:
             yield f"{name} {version}: not in the table; look for its holes"
         if known and known.sound and version < known.sound:
             yield f"{name} {version}: {known.advisories}; take {known.sound} or later"
-    given = ranges(root)
+    limits = ranges(root)
     for where, packages in (("run", run), ("dev", {k: v for k, v in dev.items() if k not in run})):
         for name in packages:
-            known = found.known.get(name)
-            if known and known.sound and _let_in(given[where], name, known.sound):
+            known = holes.known.get(name)
+            if known and known.sound and _let_in(limits[where], name, known.sound):
                 yield f"pyproject.toml: let {name} begin at {known.sound}; {known.advisories}"
 
 
@@ -119,16 +119,16 @@ def _let_in(requirements: list[Requirement], name: str, sound: Version) -> bool:
 
 def main() -> int:
     """Print what is wrong; the exit status."""
-    found = table((ROOT / "docs" / "security.md").read_text())
-    wrong = list(findings(found))
-    for name, known in found.known.items():
+    holes = table((ROOT / "docs" / "security.md").read_text())
+    wrong = list(findings(holes))
+    for name, known in holes.known.items():
         if known.sound is None:
             print(f"open, accepted: {name}: {known.advisories}")
-    days = (datetime.now(UTC).date() - found.looked).days
+    days = (datetime.now(UTC).date() - holes.looked).days
     if days > MOST_DAYS:
         wrong.append(f"docs/security.md: nobody has looked for {days} days")
     pins = len({**images(), **locked(LOCKS[0]), **locked(LOCKS[1])})
-    print("\n".join(wrong) or f"{pins} pins, no known hole as of {found.looked}")
+    print("\n".join(wrong) or f"{pins} pins, no known hole as of {holes.looked}")
     return 1 if wrong else 0
 
 

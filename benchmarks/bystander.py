@@ -99,28 +99,28 @@ def measure(base: str, address: str, rows: int, name: str, seconds: float) -> li
     for thread in [*bystanders.values(), *loads]:
         thread.join()
     answered = sum(len(load.seconds) for load in loads)
-    shown = []
+    lines = []
     for what, thread in bystanders.items():
         p50, p99, most = np.quantile(thread.seconds, [0.5, 0.99, 1.0]) * 1000
         cells = [f"{p50:.0f}", f"{p99:.0f}", f"{most:.0f}", str(len(thread.seconds)), str(answered)]
-        shown.append([name, what, *cells])
-    return shown
+        lines.append([name, what, *cells])
+    return lines
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=float, default=20.0)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print("# Bystanders of large batches\n")
     print(heading("bystander", ("numpy", "fastapi", "uvicorn")))
-    print(f"{os.cpu_count()} cores, clients included; {given.rows} × 2 rows per large batch\n")
+    print(f"{os.cpu_count()} cores, clients included; {arguments.rows} × 2 rows per large batch\n")
     lines: list[list[str]] = []
     with service() as running:
         base = running.base
         address = register(base, np.random.default_rng(0))
         for name in FORMATS:
-            lines += measure(base, address, given.rows, name, given.seconds)
+            lines += measure(base, address, arguments.rows, name, arguments.seconds)
     times = ["p50 ms", "p99 ms", "largest ms"]
     names = ["large batches", "bystander", *times, "asked", "large answered"]
     print(table(names, lines))

@@ -83,10 +83,10 @@ def covers(rng: np.random.Generator, setting: Setting, of: Of, level: float) -> 
         assert model.nuisance is not None
         uncertainty = SourceError(model.nuisance, calibration)
     likelihood = Likelihood.of(posteriors, source, calibration=calibration)
-    found = likelihood_intervals(likelihood, mle(likelihood), level, of, "auto", uncertainty)
+    intervals = likelihood_intervals(likelihood, mle(likelihood), level, of, "auto", uncertainty)
     k = setting.k
     share = setting.target[k] if of == "population" else float(np.mean(labels == k))
-    lower, upper = float(found.lower[k]), float(found.upper[k])
+    lower, upper = float(intervals.lower[k]), float(intervals.upper[k])
     return lower - 1e-9 <= share <= upper + 1e-9, upper - lower
 
 
@@ -119,7 +119,7 @@ def counted(
     """Coverage and width for predicted counts, the confusion matrix redrawn in every run."""
     rng = np.random.default_rng(seed)
     M = np.array([[accuracy, 1 - accuracy], [1 - accuracy, accuracy]])
-    asked = Request(method, interval=IntervalOptions(level))
+    request = Request(method, interval=IntervalOptions(level))
     covered, width = 0, 0.0
     for _ in range(runs):
         confusion = ConfusionMatrix(np.array([rng.multinomial(rows, row) for row in M]) + 0.0)
@@ -130,10 +130,10 @@ def counted(
             outputs=("no", "yes"),
         )
         counts = rng.multinomial(batch, np.array([1 - share, share]) @ M).astype(float)
-        found = estimate(derive(source), OutputBatch(counts), asked).interval
-        assert found is not None
-        covered += found.lower[1] - 1e-9 <= share <= found.upper[1] + 1e-9
-        width += float(found.upper[1] - found.lower[1])
+        interval = estimate(derive(source), OutputBatch(counts), request).interval
+        assert interval is not None
+        covered += interval.lower[1] - 1e-9 <= share <= interval.upper[1] + 1e-9
+        width += float(interval.upper[1] - interval.lower[1])
     return covered / runs, width / runs
 
 
@@ -154,23 +154,23 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--level", type=float, default=0.95)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     rows = []
     for setting in SETTINGS:
         cells = []
         of: Of
         for of in ("population", "batch"):
-            rate, width = coverage(setting, of, given.level, given.runs, given.seed)
+            rate, width = coverage(setting, of, arguments.level, arguments.runs, arguments.seed)
             cells += [f"{rate:.2%}", f"{width:.4f}"]
         n = setting.validation_rows
         rows.append([setting.name, str(setting.rows), "exact" if n is None else str(n), *cells])
     print(heading("coverage"))
-    error = sqrt(given.level * (1 - given.level) / given.runs)
-    print(f"level {given.level}, {given.runs} runs each, standard error {error:.2%}\n")
+    error = sqrt(arguments.level * (1 - arguments.level) / arguments.runs)
+    print(f"level {arguments.level}, {arguments.runs} runs each, standard error {error:.2%}\n")
     print(table(["setting", "N", "n", "population", "width", "batch", "width"], rows))
-    few = max(given.runs // 10, 10)
+    few = max(arguments.runs // 10, 10)
     print(f"Predicted counts, the confusion matrix redrawn in every run, {few} runs each\n")
-    print(counted_table(given.level, few, given.seed))
+    print(counted_table(arguments.level, few, arguments.seed))
 
 
 if __name__ == "__main__":

@@ -275,8 +275,8 @@ def compare(name: str, draw: Draw, splits: int, seed: int, peer: Peer) -> Iterat
             if not np.isfinite(other).all():
                 failed[line, at] = True
                 other = peer.fallback(split.validation)(rows)
-            found = (ours(rows), other, early(rows))
-            errors[line, :, at] = [absolute_error(truth, shares) for shares in found]
+            answers = (ours(rows), other, early(rows))
+            errors[line, :, at] = [absolute_error(truth, shares) for shares in answers]
     for size, (own, others, stopped), fell_back in zip(SIZES, errors, failed, strict=True):
         yield Errors(name, size, own, others, stopped, fell_back)
 
@@ -330,20 +330,20 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder with the CIFAR-10 posteriors")
     parser.add_argument("--splits", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     # QuaPy's calibration overflows and its EM runs out of iterations; both are in the table.
     warnings.simplefilter("ignore")
     peer = the_peer()
     measured = [
         errors
-        for name, draw in sets(given.data)
-        for errors in compare(name, draw, given.splits, given.seed, peer)
+        for name, draw in sets(arguments.data)
+        for errors in compare(name, draw, arguments.splits, arguments.seed, peer)
     ]
     print(f"# The default against {peer.name}\n")
     print(reading(measured))
     print(TEXT.format(peer=WHO[peer.name], goal=GOAL))
     print(heading("emq", ("numpy", "scipy", "scikit-learn", *peer.packages)))
-    print(f"{given.splits} splits per set\n")
+    print(f"{arguments.splits} splits per set\n")
     columns = (
         *("set", "rows", "ours", peer.name, "ours − peer", "upper end", "failed"),
         *("upper end without these", "EM early"),

@@ -76,15 +76,15 @@ def simulate(name: str, classify: Classifier, calibration: Method, runs: int, se
     """Repeat registration and estimate with everything drawn anew."""
     rng = np.random.default_rng(seed)
     alarms, raw_alarms, unshifted, shifted = 0, 0, 0.0, 0.0
-    asked = Request(method="em")
+    request = Request(method="em")
     for _ in range(runs):
         model = _register(rng, classify, calibration)
-        result = estimate(model, _batch(rng, classify, SOURCE_SHARE), asked)
+        result = estimate(model, _batch(rng, classify, SOURCE_SHARE), request)
         assert result.shift is not None
         alarms += result.shift.p_value < 0.05
         raw_alarms += result.shift.raw_p_value < 0.05
         unshifted += result.prevalence[1]
-        moved = estimate(model, _batch(rng, classify, SHIFTED_SHARE), asked)
+        moved = estimate(model, _batch(rng, classify, SHIFTED_SHARE), request)
         shifted += moved.prevalence[1]
     return Outcome(
         name, calibration, runs, alarms / runs, raw_alarms / runs, unshifted / runs, shifted / runs
@@ -105,24 +105,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     rows = []
-    for name, classify in classifiers(given.seed).items():
+    for name, classify in classifiers(arguments.seed).items():
         for calibration in CALIBRATIONS:
-            found = simulate(name, classify, calibration, given.runs, given.seed)
-            error = sqrt(found.alarms * (1 - found.alarms) / given.runs)
+            rates = simulate(name, classify, calibration, arguments.runs, arguments.seed)
+            error = sqrt(rates.alarms * (1 - rates.alarms) / arguments.runs)
             rows.append(
                 [
                     name,
                     calibration,
-                    f"{found.alarms:.2%} ± {error:.2%}",
-                    f"{found.raw_alarms:.1%}",
-                    f"{found.mean_unshifted:.4f}",
-                    f"{found.mean_shifted:.4f}",
+                    f"{rates.alarms:.2%} ± {error:.2%}",
+                    f"{rates.raw_alarms:.1%}",
+                    f"{rates.mean_unshifted:.4f}",
+                    f"{rates.mean_shifted:.4f}",
                 ]
             )
     print(heading("false_alarms"))
-    print(f"n = N = {ROWS}, {given.runs} runs, true shares {SOURCE_SHARE} and {SHIFTED_SHARE}\n")
+    print(
+        f"n = N = {ROWS}, {arguments.runs} runs, true shares {SOURCE_SHARE} and {SHIFTED_SHARE}\n"
+    )
     print(
         table(
             [

@@ -137,8 +137,8 @@ def _watch(client: httpx.Client) -> None:
             _post(client, "/v1/monitors/payments/observations", content)
     deadline = time.monotonic() + PATIENCE_SECONDS
     # The last of each country stays open: later rows of its hour may come.
-    wanted = len(COUNTRIES) * (WATCHED - 1)
-    while client.get("/v1/monitors/payments/series").json()["count"] < wanted:
+    target = len(COUNTRIES) * (WATCHED - 1)
+    while client.get("/v1/monitors/payments/series").json()["count"] < target:
         assert time.monotonic() < deadline, "the windows did not close"
         time.sleep(0.05)
 
@@ -146,5 +146,5 @@ def _watch(client: httpx.Client) -> None:
 def _post(client: httpx.Client, address: str, content: dict[str, Any]) -> dict[str, Any]:
     answer = client.post(address, json=content)
     assert answer.status_code < 300, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    result: dict[str, Any] = answer.json()
+    return result

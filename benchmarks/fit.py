@@ -85,7 +85,7 @@ def p_values(setup: Setup, kind: str, runs: int, seed: int) -> tuple[Floats, Flo
     """Of the fits by features and by posteriors."""
     rng = np.random.default_rng(seed)
     classes = len(setup.source)
-    found = np.empty((2, runs))
+    values = np.empty((2, runs))
     labels, rows = setup.draw(rng, setup.source)
     sigma = bandwidth.choose(Standard.of(rows, True).apply(rows), labels, classes, "delta-min", 0)
     drawn = FourierMap.of(rows.shape[1], DIMENSION, sigma, 0)
@@ -99,8 +99,8 @@ def p_values(setup: Setup, kind: str, runs: int, seed: int) -> tuple[Floats, Flo
         by_posteriors = bins.fit(bins.count(setup.posteriors(batch)), setup.source, run)
         assert by_features is not None
         assert by_posteriors is not None
-        found[:, run] = by_features.p_value, by_posteriors.p_value
-    return found[0], found[1]
+        values[:, run] = by_features.p_value, by_posteriors.p_value
+    return values[0], values[1]
 
 
 def main() -> None:
@@ -109,18 +109,18 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=2000)
     parser.add_argument("--power-runs", type=int, default=400)
     parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     lines = []
     for setup in SETUPS:
         for kind in KINDS:
-            runs = given.runs if kind == "prior shift" else given.power_runs
-            found = p_values(setup, kind, runs, given.seed)
-            for reference, p in zip(("features", "posteriors"), found, strict=True):
+            runs = arguments.runs if kind == "prior shift" else arguments.power_runs
+            values = p_values(setup, kind, runs, arguments.seed)
+            for reference, p in zip(("features", "posteriors"), values, strict=True):
                 rate = float((p <= LEVEL).mean())
                 error = sqrt(rate * (1 - rate) / runs)
                 rare = float((p <= LEVEL / 5).mean())
-                shown = [setup.name, kind, reference, str(runs)]
-                lines.append([*shown, f"{rate:.3f} ± {error:.3f}", f"{rare:.3f}"])
+                cells = [setup.name, kind, reference, str(runs)]
+                lines.append([*cells, f"{rate:.3f} ± {error:.3f}", f"{rare:.3f}"])
     print("# Is prior shift a believable explanation?\n")
     print(heading("fit", ("numpy", "scipy")))
     print(f"Share of runs with p ≤ {LEVEL} and ≤ {LEVEL / 5:g}; n = N = {ROWS}, D = {DIMENSION}.\n")

@@ -102,8 +102,8 @@ def fuzz(base: str, examples: int, seed: int, phases: str = PHASES) -> int:
     options = [f"--max-examples={examples}", f"--seed={seed}", f"--phases={phases}"]
     with tempfile.TemporaryDirectory() as folder:
         description = Path(folder) / "openapi.json"
-        found = httpx.get(f"{base}/openapi.json", headers=bearer(), timeout=60).raise_for_status()
-        description.write_bytes(found.content)
+        answer = httpx.get(f"{base}/openapi.json", headers=bearer(), timeout=60).raise_for_status()
+        description.write_bytes(answer.content)
         run = [*command, "run", str(description), f"--url={base}", *options]
         environment["PYTHONPATH"] = str(Path(__file__).parents[1])
         return subprocess.run(run, env=environment, cwd=folder, check=False).returncode
@@ -114,12 +114,12 @@ def main() -> None:
     parser.add_argument("--examples", type=int, default=60, help="the most for each route")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--phases", default=PHASES)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         key = Path(folder) / "admin-key"
         key.write_text(ADMIN)
         with service(admin_key_file=str(key), key_secret="fuzz " * 10) as running:
-            sys.exit(fuzz(running.base, given.examples, given.seed, given.phases))
+            sys.exit(fuzz(running.base, arguments.examples, arguments.seed, arguments.phases))
 
 
 if __name__ == "__main__":

@@ -29,8 +29,8 @@ class Batch(BaseModel):
 def estimates(batch: Batch) -> dict[str, Any]:
     """The estimate alone."""
     rows = np.array(batch.posteriors)
-    found = mle(Likelihood.of(rows, SOURCES[rows.shape[1]]))
-    return {"prevalence": found.prevalence.tolist(), "gain": found.gain}
+    solution = mle(Likelihood.of(rows, SOURCES[rows.shape[1]]))
+    return {"prevalence": solution.prevalence.tolist(), "gain": solution.gain}
 
 
 @app.post("/posteriors")
@@ -38,8 +38,8 @@ def posteriors(batch: Batch) -> dict[str, Any]:
     """The adjusted rows."""
     rows = np.array(batch.posteriors)
     source = SOURCES[rows.shape[1]]
-    found = mle(Likelihood.of(rows, source))
-    return {"posteriors": adjust(rows, source, found.prevalence)[0].tolist()}
+    solution = mle(Likelihood.of(rows, source))
+    return {"posteriors": adjust(rows, source, solution.prevalence)[0].tolist()}
 
 
 @app.post("/echo")

@@ -49,7 +49,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--requests", type=int, default=1000)
     parser.add_argument("--repeats", type=int, default=5)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     body = bodies(scores(100, 1)[1], CLASSES)["JSON"].content
     with service() as running:
         prepare(running.base)
@@ -59,17 +59,17 @@ def main() -> None:
             "observations, windows of an hour": "/v1/monitors/hours/observations",
         }
         kinds = {n: Kind(running.port, running.pid, post(p, body)) for n, p in paths.items()}
-        found: dict[str, list[tuple[float, float]]] = {name: [] for name in kinds}
-        for turn in range(given.repeats + 1):
+        times: dict[str, list[tuple[float, float]]] = {name: [] for name in kinds}
+        for turn in range(arguments.repeats + 1):
             for name, kind in kinds.items():
-                one = measured(kind, given.requests, CONNECTIONS)
+                one = measured(kind, arguments.requests, CONNECTIONS)
                 if turn:
-                    found[name].append(one)
+                    times[name].append(one)
     print("# How fast observations are taken\n")
     print(heading("ingest", ("numpy", "fastapi", "uvicorn", "sqlalchemy")))
     rows = []
-    base = np.median([rate for rate, _ in found["estimate, kept"]])
-    for name, each in found.items():
+    base = np.median([rate for rate, _ in times["estimate, kept"]])
+    for name, each in times.items():
         rates = np.array([rate for rate, _ in each])
         cost = np.median([cost for _, cost in each])
         spread = f"{rates.min():.0f}–{rates.max():.0f}"

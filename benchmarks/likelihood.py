@@ -103,7 +103,7 @@ def seconds(work: Callable[[], object], repeats: int) -> float:
 class Line:
     """One line of the table, times in seconds; None where a peer was not asked."""
 
-    given: Case
+    case: Case
     own: float
     a_pass: float
     em: float | None
@@ -116,10 +116,10 @@ class Line:
         def times(other: float | None) -> str:
             return "–" if other is None else f"{other / self.own:.1f}"
 
-        rows, classes = self.given.posteriors.shape
+        rows, classes = self.case.posteriors.shape
         return [
             f"{rows:,} × {classes}",
-            self.given.name + (", BCTS" if self.calibrated else ""),
+            self.case.name + (", BCTS" if self.calibrated else ""),
             f"{self.own * 1e3:.3g}",
             f"{self.own / self.a_pass:.1f}",
             times(self.em),
@@ -130,9 +130,9 @@ class Line:
         ]
 
 
-def line(given: Case, repeats: int, calibration: Calibration | None = None) -> Line:
+def line(case: Case, repeats: int, calibration: Calibration | None = None) -> Line:
     """Measure one case."""
-    rows, source = given.posteriors, given.source
+    rows, source = case.posteriors, case.source
     few = max(1, repeats // 3)
 
     def fresh() -> Likelihood:
@@ -146,7 +146,7 @@ def line(given: Case, repeats: int, calibration: Calibration | None = None) -> L
         maximise = None if calibration else emq()
         peer = None if maximise is None else seconds(lambda: maximise(source, rows), few)
     calibrated = calibration is not None
-    return Line(given, own, a_pass, plain, peer, mle(fresh()), stopped, calibrated)
+    return Line(case, own, a_pass, plain, peer, mle(fresh()), stopped, calibrated)
 
 
 def emq() -> Callable[[Floats, Floats], Any] | None:
@@ -201,7 +201,7 @@ def main() -> None:
     arguments = parser.parse_args()
     # QuaPy warns where its EM runs out of iterations; which the table is about.
     warnings.simplefilter("ignore")
-    lines = [line(given, arguments.repeats, how) for given, how in cases(arguments.large)]
+    lines = [line(case, arguments.repeats, how) for case, how in cases(arguments.large)]
     peers = ["quapy"] if find_spec("quapy") else []
     print("# The maximum of the likelihood\n")
     print(TEXT)

@@ -68,8 +68,8 @@ def plain(
             return -_loss(at, problem, source, (groups, width))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = minimize(_loss, at, args=(problem, source, (groups, width)), method="BFGS")
-        best = max(best, -float(found.fun))
+            solution = minimize(_loss, at, args=(problem, source, (groups, width)), method="BFGS")
+        best = max(best, -float(solution.fun))
     return best
 
 
@@ -98,16 +98,16 @@ def main() -> None:
     parser.add_argument("--starts", type=int, default=10)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     print(heading("mixtures_speed", ("numpy", "scipy")))
-    source, x, y = population(asked.seed)
+    source, x, y = population(arguments.seed)
     rows, ours, theirs = [], 0.0, 0.0
     worse = 0
     for name in PAPER:
         begun = perf_counter()
-        fitted = adapt(source, x, y, name, starts=asked.starts, seed=asked.seed).chosen
+        fitted = adapt(source, x, y, name, starts=arguments.starts, seed=arguments.seed).chosen
         between = perf_counter()
-        other = plain(source, x, y, name, asked.starts, asked.seed)
+        other = plain(source, x, y, name, arguments.starts, arguments.seed)
         ended = perf_counter()
         ours, theirs = ours + between - begun, theirs + ended - between
         worse += fitted.log_likelihood < other - EQUAL
@@ -126,7 +126,9 @@ def main() -> None:
     print(table(names, rows))
     print(f"All 24 links: {ours:.3f} s, BFGS {theirs:.2f} s, {theirs / ours:.0f} times; ", end="")
     print(f"BFGS found more (by {EQUAL:g}) in {worse} links.\n")
-    print(table(["what", "seconds (least, median, most)"], _repeated(source, x, y, asked.repeats)))
+    print(
+        table(["what", "seconds (least, median, most)"], _repeated(source, x, y, arguments.repeats))
+    )
 
 
 def _repeated(source: RegressionMixture, x: Floats, y: Floats, repeats: int) -> list[list[str]]:

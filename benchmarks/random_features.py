@@ -34,15 +34,15 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--repeats", type=int, default=3)
-    given = parser.parse_args()
-    rows = np.random.default_rng(0).normal(size=(given.rows, WIDTH))
+    arguments = parser.parse_args()
+    rows = np.random.default_rng(0).normal(size=(arguments.rows, WIDTH))
     standard = Standard.of(rows[:1000], True)
     features = FourierMap.of(WIDTH, DIMENSION, 1.0, 0)
     features.mean(rows[:5000], standard)
     ours, theirs = [], []
     forget_peak()
     before = resident()
-    for _ in range(given.repeats):
+    for _ in range(arguments.repeats):
         start = perf_counter()
         features.mean(rows, standard)
         ours.append(perf_counter() - start)
@@ -52,7 +52,7 @@ def main() -> None:
     grown = peak() - before
     print("# Random features of a large batch\n")
     print(heading("random_features", ("numpy", "scipy")))
-    print(f"N = {given.rows:,}, d = {WIDTH}, D = {DIMENSION}; least of {given.repeats}.\n")
+    print(f"N = {arguments.rows:,}, d = {WIDTH}, D = {DIMENSION}; least of {arguments.repeats}.\n")
     print(f"- mean of the features: {min(ours):.2f} s")
     print(f"- blocked float32 product, one cosine and one sine: {min(theirs):.2f} s")
     print(f"- ratio: {min(ours) / min(theirs):.2f} (at most 2)")

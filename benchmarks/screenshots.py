@@ -95,8 +95,8 @@ def _try(page: Page) -> None:
     page.locator("[value=rffm]:disabled").wait_for()
     for method in ("pcc", "bayes", "cde"):
         page.check(f"[value={method}]")
-    given = FilePayload(name="cards.csv", mimeType="text/csv", buffer=text.encode())
-    page.set_input_files("#file", given)
+    file = FilePayload(name="cards.csv", mimeType="text/csv", buffer=text.encode())
+    page.set_input_files("#file", file)
     page.click("#run")
     page.locator("#trace-chart[data-drawn]").wait_for()
 

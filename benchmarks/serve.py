@@ -83,16 +83,18 @@ def post(path: str, body: bytes) -> bytes:
     return head.encode() + body
 
 
-def lines(kinds: dict[str, Kind], connections: int, given: argparse.Namespace) -> list[list[str]]:
+def lines(
+    kinds: dict[str, Kind], connections: int, arguments: argparse.Namespace
+) -> list[list[str]]:
     """A row for each kind: medians, spread, and ratios to the idiomatic endpoint."""
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in kinds}
-    for turn in range(given.repeats + 1):
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in kinds}
+    for turn in range(arguments.repeats + 1):
         for name, kind in kinds.items():
-            one = measured(kind, given.requests, connections)
+            one = measured(kind, arguments.requests, connections)
             if turn:
-                found[name].append(one)
-    rates = {name: np.array([rate for rate, _ in each]) for name, each in found.items()}
-    costs = {name: float(np.median([cost for _, cost in each])) for name, each in found.items()}
+                times[name].append(one)
+    rates = {name: np.array([rate for rate, _ in each]) for name, each in times.items()}
+    costs = {name: float(np.median([cost for _, cost in each])) for name, each in times.items()}
     rows = []
     for name, rate in rates.items():
         ratio = np.median(rate) / np.median(rates["idiomatic, estimate alone"])
@@ -107,7 +109,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--requests", type=int, default=2000)
     parser.add_argument("--repeats", type=int, default=5)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     rows = np.random.default_rng(1).dirichlet(np.ones(3), SMALL)
     body = bodies(rows, SMALL_CLASSES)["JSON"].content
     with service() as ours, idiomatic() as theirs:
@@ -124,13 +126,13 @@ def main() -> None:
             "estimate, interval, test": our("estimates?keep=false"),
             "the same, kept": our("estimates"),
         }
-        tables = {n: lines(kinds, n, given) for n in (1, 8)}
+        tables = {n: lines(kinds, n, arguments) for n in (1, 8)}
     print("# What small requests cost\n")
     print(heading("serve", ("numpy", "fastapi", "pydantic", "uvicorn", "sqlalchemy")))
-    for connections, found in tables.items():
+    for connections, times in tables.items():
         print(f"{connections} connection{'s' if connections > 1 else ''}\n")
         names = ["request", "a second", "spread", "idiomatic", "CPU ms", "CPU, echoes"]
-        print(table(names, found))
+        print(table(names, times))
 
 
 if __name__ == "__main__":

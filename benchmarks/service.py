@@ -29,8 +29,11 @@ class Running:
 def service(**settings: str) -> Iterator[Running]:
     """A server that runs with these settings, PRIORSHIFT_ left out."""
     with tempfile.TemporaryDirectory() as folder:
-        given = {"database_url": f"sqlite:///{Path(folder) / 'service.db'}", **settings}
-        environment = {**os.environ, **{f"PRIORSHIFT_{k.upper()}": v for k, v in given.items()}}
+        configuration = {"database_url": f"sqlite:///{Path(folder) / 'service.db'}", **settings}
+        environment = {
+            **os.environ,
+            **{f"PRIORSHIFT_{k.upper()}": v for k, v in configuration.items()},
+        }
         subprocess.run([*COMMAND, "migrate"], env=environment, check=True)
         port = free_port()
         process = subprocess.Popen(

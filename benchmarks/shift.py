@@ -36,8 +36,8 @@ def all_classifiers(seed: int) -> dict[str, Classifier]:
     """Those of the false-alarm benchmark, two distorted ones, and a forest."""
     from sklearn.ensemble import RandomForestClassifier
 
-    found = classifiers(seed)
-    exact = found["calibrated"]
+    methods = classifiers(seed)
+    exact = methods["calibrated"]
 
     def distorted(change: Callable[[Floats], Floats]) -> Classifier:
         def classify(x: Floats) -> Floats:
@@ -52,8 +52,8 @@ def all_classifiers(seed: int) -> dict[str, Classifier]:
         "calibrated": exact,
         "temperature 2": distorted(lambda z: z / 2),
         "logit bias 0.4": distorted(lambda z: z + 0.4),
-        "naive Bayes, redundant features": found["naive Bayes, redundant features"],
-        "balanced-weight logistic": found["balanced-weight logistic"],
+        "naive Bayes, redundant features": methods["naive Bayes, redundant features"],
+        "balanced-weight logistic": methods["balanced-weight logistic"],
         "random forest": forest.predict_proba,
     }
 
@@ -88,13 +88,13 @@ def power(distance: float, runs: int, seed: int, rows: int = 1000) -> tuple[floa
         positive = expit(distance * x - distance**2 / 2 + logit(source))
         return labels, np.column_stack([1 - positive, positive])
 
-    found = 0
+    detections = 0
     for _ in range(runs):
         labels, posteriors = sample(source)
         validation = ValidationSet(labels, posteriors)
         model = derive(Source(("no", "yes"), validation=validation))
         test = compare_priors(model, PosteriorBatch(sample(target)[1]), Request()).shift
-        found += test.p_value < 0.05
+        detections += test.p_value < 0.05
 
     def information(x: float) -> float:
         zero, one = norm.pdf(x), norm.pdf(x, distance)
@@ -102,7 +102,7 @@ def power(distance: float, runs: int, seed: int, rows: int = 1000) -> tuple[floa
 
     per_row = quad(information, -10, 10 + distance)[0]
     noncentrality = rows * (target - source) ** 2 * per_row / 2
-    return found / runs, float(ncx2.sf(chi2.ppf(0.95, 1), 1, noncentrality))
+    return detections / runs, float(ncx2.sf(chi2.ppf(0.95, 1), 1, noncentrality))
 
 
 def main() -> None:
@@ -111,23 +111,23 @@ def main() -> None:
     parser.add_argument("--forest-runs", type=int, default=500)
     parser.add_argument("--replicates", type=int, default=199)
     parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     rows = []
-    for name, classify in all_classifiers(given.seed).items():
-        runs = given.forest_runs if name == "random forest" else given.runs
-        scaled, resampled = size(classify, runs, given.replicates, given.seed)
+    for name, classify in all_classifiers(arguments.seed).items():
+        runs = arguments.forest_runs if name == "random forest" else arguments.runs
+        scaled, resampled = size(classify, runs, arguments.replicates, arguments.seed)
         error = sqrt(0.05 * 0.95 / runs)
         rows.append([name, str(runs), f"{scaled:.2%}", f"{resampled:.2%}", f"{error:.2%}"])
     print(heading("shift"))
     print(
         f"n = N = {ROWS}, share {SOURCE_SHARE}, class distance {DISTANCE}, "
-        f"{given.replicates} replicates\n"
+        f"{arguments.replicates} replicates\n"
     )
     print(table(["classifier", "runs", "scaled chi-square", "resampled", "standard error"], rows))
     powers = []
     for distance in (1.0, 2.0):
-        found, theory = power(distance, given.runs, given.seed)
-        powers.append([str(distance), f"{found:.1%}", f"{theory:.1%}"])
+        rate, theory = power(distance, arguments.runs, arguments.seed)
+        powers.append([str(distance), f"{rate:.1%}", f"{theory:.1%}"])
     print(table(["class distance", "power .3 → .4, n = N = 1000", "theory"], powers))
 
 

@@ -36,12 +36,12 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=15.0)
     parser.add_argument("--only", nargs="*", choices=list(ATTACKS), default=list(ATTACKS))
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     many_files()
     print("# Siege\n")
     print(heading("siege", ("numpy", "fastapi", "uvicorn")))
     print(f"{os.cpu_count()} cores, the attacker's and the bystanders' work included\n")
-    lines = [measure(name, given.seconds).line(name) for name in given.only]
+    lines = [measure(name, arguments.seconds).line(name) for name in arguments.only]
     memories = ["MB before", "MB at most", "MB after"]
     times = ["/livez p50 ms", "p99", f"{SMALL_ROWS} rows p50 ms", "p99", "failed"]
     print(table(["attack", *memories, *times, "what the attacker got"], lines))
@@ -71,8 +71,8 @@ class Seen:
         cells = [f"{mb:.0f}" for mb in (self.before, self.most, self.after)]
         for seconds in (self.probe, self.scorer):
             cells += [f"{q:.0f}" for q in np.quantile(seconds or [np.inf], [0.5, 0.99]) * 1000]
-        said = ", ".join(f"{what}: {count}" for what, count in sorted(self.got.items()))
-        return [name, *cells, str(self.failed), said]
+        counts = ", ".join(f"{what}: {count}" for what, count in sorted(self.got.items()))
+        return [name, *cells, str(self.failed), counts]
 
 
 def measure(name: str, seconds: float) -> Seen:

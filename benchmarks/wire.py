@@ -122,25 +122,25 @@ def timed(asks: dict[str, Ask], repeats: int) -> dict[str, list[float]]:
 
 def large(ours: str, theirs: str, rows: int, repeats: int) -> list[list[str]]:
     """A million rows: the estimate alone, and the adjusted rows back."""
-    given = bodies(draw(np.random.default_rng(0), rows, 0.3)[1], CLASSES)
+    requests = bodies(draw(np.random.default_rng(0), rows, 0.3)[1], CLASSES)
     asks: dict[str, Ask] = {
-        "idiomatic, estimate": post(f"{theirs}/estimates", given["JSON"]),
-        "idiomatic, rows back": post(f"{theirs}/posteriors", given["JSON"]),
-        "NPY received and dropped": post(f"{theirs}/drop", given["NPY"]),
+        "idiomatic, estimate": post(f"{theirs}/estimates", requests["JSON"]),
+        "idiomatic, rows back": post(f"{theirs}/posteriors", requests["JSON"]),
+        "NPY received and dropped": post(f"{theirs}/drop", requests["NPY"]),
     }
-    for name, body in given.items():
+    for name, body in requests.items():
         asks[f"{name}, estimate"] = post(f"{ours}/estimates?keep=false", body)
         asks[f"{name}, rows back"] = post(f"{ours}/posteriors", body, body.kind)
-    packed = post(f"{ours}/posteriors", given["JSON"], encoding="zstd")
+    packed = post(f"{ours}/posteriors", requests["JSON"], encoding="zstd")
     asks["JSON, zstd rows back"] = packed
     seconds = timed(asks, repeats)
     lines = []
-    for name, found in seconds.items():
+    for name, times in seconds.items():
         base = "rows back" if name.endswith("rows back") else "estimate"
-        ratio = min(seconds[f"idiomatic, {base}"]) / min(found)
-        sent = given.get(name.partition(",")[0])
+        ratio = min(seconds[f"idiomatic, {base}"]) / min(times)
+        sent = requests.get(name.partition(",")[0])
         size = "" if sent is None else f"{len(sent.content) / 1e6:.0f}"
-        least, most = min(found) * 1000, max(found) * 1000
+        least, most = min(times) * 1000, max(times) * 1000
         lines.append([name, size, f"{least:.0f}", f"{most:.0f}", f"{ratio:.1f}"])
     return lines
 
@@ -176,8 +176,8 @@ def small(ours: str, theirs: str, repeats: int) -> list[list[str]]:
     }
     seconds = timed(asks, repeats * 100)
     return [
-        [name, f"{np.median(found) * 1000:.2f}", f"{1 / np.median(found):.0f}"]
-        for name, found in seconds.items()
+        [name, f"{np.median(times) * 1000:.2f}", f"{1 / np.median(times):.0f}"]
+        for name, times in seconds.items()
     ]
 
 
@@ -185,18 +185,21 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--repeats", type=int, default=5)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     with service() as ours, idiomatic() as theirs:
         version = register(ours.base, "m", CLASSES)
         three = register(ours.base, "three", SMALL_CLASSES)
-        lines = large(version, theirs.base, given.rows, given.repeats)
-        grown = memory(ours, given.rows)
-        few = small(three, theirs.base, given.repeats)
+        lines = large(version, theirs.base, arguments.rows, arguments.repeats)
+        grown = memory(ours, arguments.rows)
+        few = small(three, theirs.base, arguments.repeats)
     print("# What the wire costs\n")
     print(heading("wire", ("numpy", "fastapi", "pydantic", "pysimdjson", "pyarrow", "uvicorn")))
-    print(f"{given.rows} × 2, {given.repeats} repeats; ratio: idiomatic over this, of the least\n")
+    print(
+        f"{arguments.rows} × 2, {arguments.repeats} repeats; "
+        "ratio: idiomatic over this, of the least\n"
+    )
     print(table(["request", "MB", "least ms", "most ms", "ratio"], lines))
-    print(f"{given.rows} × 10, estimate\n")
+    print(f"{arguments.rows} × 10, estimate\n")
     print(table(["request", "MiB", "more MiB resident", "of the body"], grown))
     print(f"{SMALL} × {len(SMALL_CLASSES)}, JSON, one connection\n")
     print(table(["request", "median ms", "requests a second"], few))

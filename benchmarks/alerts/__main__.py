@@ -43,14 +43,14 @@ def main() -> None:
     parser.add_argument("--sources", type=int, default=150)
     parser.add_argument("--streams", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print(heading("alerts"))
-    _months(given.months, given.seed)
-    _sizes(given.sources, given.seed)
-    _three(given.sources)
-    _tails(given.seed)
-    _delays(given.sources, given.seed)
-    _looking(given.streams, given.seed)
+    _months(arguments.months, arguments.seed)
+    _sizes(arguments.sources, arguments.seed)
+    _three(arguments.sources)
+    _tails(arguments.seed)
+    _delays(arguments.sources, arguments.seed)
+    _looking(arguments.streams, arguments.seed)
 
 
 def _within(values: Floats) -> str:
@@ -66,9 +66,9 @@ def _months(count: int, seed: int) -> None:
     rows = []
     for kind, simulated in (("posteriors", months), ("decisions", decisions)):
         for population in POPULATIONS if kind == "posteriors" else POPULATIONS[::3]:
-            found = simulated(population, count, seed)
+            results = simulated(population, count, seed)
             for test in TESTS:
-                alarms, each = found.alarms[test], found.expected[test]
+                alarms, each = results.alarms[test], results.expected[test]
                 rows.append(
                     [
                         f"{kind}, share {population.share}, distance {population.distance:g}",
@@ -93,8 +93,8 @@ def _sizes(count: int, seed: int) -> None:
     rows = []
     for population in (POPULATIONS[0], POPULATIONS[3]):
         for size, validation, row in SIZES:
-            found = expected(population, size, validation, count, seed, row)
-            for test, each in found.items():
+            results = expected(population, size, validation, count, seed, row)
+            for test, each in results.items():
                 label = f"share {population.share}, N = {size}, n = {validation}"
                 label += f", {row} in a row" if row > 1 else ""
                 rows.append(
@@ -109,8 +109,8 @@ def _sizes(count: int, seed: int) -> None:
 def _three(count: int) -> None:
     rows = []
     for size in (100, 1000):
-        found = three(size, VALIDATION, count // 3, 400, LEVEL)
-        for test, each in zip(PLAIN, found.T, strict=False):
+        results = three(size, VALIDATION, count // 3, 400, LEVEL)
+        for test, each in zip(PLAIN, results.T, strict=False):
             label = f"N = {size}, n = {VALIDATION}"
             rows.append([label, test, f"{each.mean():.2f}", _within(each), f"{each.max():.2f}"])
     print(f"## Three classes, shares .7, .2, .1: the same\n\n{count // 3} sources.\n")
@@ -121,9 +121,9 @@ def _tails(seed: int) -> None:
     rows = []
     for population in (*POPULATIONS, Population(0.4, 2.0)):
         for size in (20, 100, 1000):
-            found = [tail(population, size, level, 2000, seed) for level in TAIL_LEVELS]
+            tails = [tail(population, size, level, 2000, seed) for level in TAIL_LEVELS]
             label = f"share {population.share}, distance {population.distance:g}, N = {size}"
-            rows.append([label, *(f"{ratio:.2f} ± {error:.2f}" for ratio, error in found)])
+            rows.append([label, *(f"{ratio:.2f} ± {error:.2f}" for ratio, error in tails)])
     print("## The chi-square tail: rejections over the level, the source known exactly\n")
     print(table(["windows", *(f"level {level:g}" for level in TAIL_LEVELS)], rows))
 
@@ -131,8 +131,8 @@ def _tails(seed: int) -> None:
 def _delays(count: int, seed: int) -> None:
     rows: list[list[str]] = []
     for distance in (2.0, 3.0, 4.0):
-        found = delays(distance, count, seed)
-        rows.extend([f"{distance:g}", each.name, *_watched(each)] for each in found)
+        results = delays(distance, count, seed)
+        rows.extend([f"{distance:g}", each.name, *_watched(each)] for each in results)
         for batch, quiet in ((100, 0), (1000, 336)):
             watched = always_valid(distance, count // 3, seed, batch, quiet)
             name = f"always valid, every {batch} rows, after {quiet} quiet hours"
@@ -156,13 +156,13 @@ def _watched(watched: Watched) -> list[str]:
 def _looking(count: int, seed: int) -> None:
     rows = []
     for population in (POPULATIONS[0], POPULATIONS[3]):
-        found = looking(population, count, 720, seed)
+        results = looking(population, count, 720, seed)
         rows.append(
             [
                 f"share {population.share}, distance {population.distance:g}",
-                f"{found.always_valid:.1%}",
-                f"{found.repeated:.1%}",
-                f"{np.quantile(found.highest, 0.95):.2f}",
+                f"{results.always_valid:.1%}",
+                f"{results.repeated:.1%}",
+                f"{np.quantile(results.highest, 0.95):.2f}",
             ]
         )
     print(

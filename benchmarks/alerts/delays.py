@@ -55,8 +55,8 @@ def delays(distance: float, count: int, seed: int) -> list[Watched]:
     sources = [Registered.of(population, rng, VALIDATION, SOURCE_LEVEL) for _ in range(count)]
     nulls = []
     for registered in sources:
-        found, weights = tilted.sample(rng, registered, TILTED_WINDOWS)
-        nulls.append(Null(found.composite, found.point, weights))
+        draws, weights = tilted.sample(rng, registered, TILTED_WINDOWS)
+        nulls.append(Null(draws.composite, draws.point, weights))
 
     def alarms(test: str, at: float) -> Floats:
         rates = [rate((getattr(n, test) > at).astype(np.float64), n.weights) for n in nulls]
@@ -92,12 +92,12 @@ def _waits(
     for s, registered in enumerate(sources):
         for start in range(0, LONGEST, AT_ONCE):
             scores = population.scores(rng, (AT_ONCE, SIZE), RISEN)
-            found = statistics(registered.excess(scores), registered)
+            values = statistics(registered.excess(scores), registered)
             hits = (
-                found.composite > limit,
-                found.point > same_mean,
-                found.point > same_decile,
-                found.point > limit,
+                values.composite > limit,
+                values.point > same_mean,
+                values.point > same_decile,
+                values.point > limit,
             )
             for test, hit in enumerate(hits):
                 if hit.any() and waits[test, s] == LONGEST:

@@ -28,7 +28,7 @@ def looking(population: Population, streams: int, batches: int, seed: int) -> Lo
     ``repeated``: the scaled test of all rows so far (its score form), made after every batch.
     """
     rng = np.random.default_rng(seed)
-    found, repeated, highest = 0, 0, []
+    alarms, repeated, highest = 0, 0, []
     for _ in range(streams):
         registered = Registered.of(population, rng, VALIDATION, LEVEL / 2)
         scores = population.scores(rng, (batches, ROWS), population.share)
@@ -40,9 +40,9 @@ def looking(population: Population, streams: int, batches: int, seed: int) -> Lo
             batch = Likelihood.of(rows, model.priors, calibration=model.calibration)
             state = process.update(state, batch)
         # Its part for the set is in the p-value.
-        found += process.p_value(state) <= LEVEL
+        alarms += process.p_value(state) <= LEVEL
         highest.append(state.highest)
-    return Looked(found / streams, repeated / streams, np.array(highest))
+    return Looked(alarms / streams, repeated / streams, np.array(highest))
 
 
 def _repeated(registered: Registered, scores: Floats) -> bool:

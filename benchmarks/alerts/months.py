@@ -33,13 +33,13 @@ class Months:
     expected: dict[str, Floats]
 
 
-def rejections(found: Statistics, limit: float, scale: float) -> dict[str, Floats]:
+def rejections(values: Statistics, limit: float, scale: float) -> dict[str, Floats]:
     """Which windows each of the tests rejects, W values each; ``scale``: 1 + N/n."""
     return {
-        "confidence set": (found.composite > limit).astype(np.float64),
-        "confidence set, certainty .9": (found.composite > threshold(STRICT)).astype(np.float64),
-        "point": (found.point > limit).astype(np.float64),
-        "point, scaled": (found.point / scale > limit).astype(np.float64),
+        "confidence set": (values.composite > limit).astype(np.float64),
+        "confidence set, certainty .9": (values.composite > threshold(STRICT)).astype(np.float64),
+        "point": (values.point > limit).astype(np.float64),
+        "point, scaled": (values.point / scale > limit).astype(np.float64),
     }
 
 
@@ -53,8 +53,8 @@ def months(population: Population, count: int, seed: int) -> Months:
     for _ in range(count):
         registered = Registered.of(population, rng, VALIDATION, SOURCE_LEVEL)
         scores = population.scores(rng, (windows, SIZE), population.share)
-        found = statistics(registered.excess(scores), registered)
-        for name, rejected in rejections(found, limit, SCALE).items():
+        values = statistics(registered.excess(scores), registered)
+        for name, rejected in rejections(values, limit, SCALE).items():
             alarms[name].append(float(rejected.sum()))
         drawn, weights = tilted.sample(rng, registered, TILTED_WINDOWS)
         for name, rejected in rejections(drawn, limit, SCALE).items():
@@ -62,8 +62,8 @@ def months(population: Population, count: int, seed: int) -> Months:
     return Months(_arrays(alarms), _arrays(expected))
 
 
-def _arrays(found: dict[str, list[float]]) -> dict[str, Floats]:
-    return {name: np.array(values) for name, values in found.items()}
+def _arrays(lists: dict[str, list[float]]) -> dict[str, Floats]:
+    return {name: np.array(values) for name, values in lists.items()}
 
 
 def expected(
@@ -77,13 +77,13 @@ def expected(
     level = level_per_window(MONTH, HOURS, SEGMENTS, consecutive)
     limit, scale = threshold(level), 1 + size / validation
     tilted = Tilted.of(population, size, limit, rng)
-    found: dict[str, list[float]] = {name: [] for name in TESTS}
+    rates: dict[str, list[float]] = {name: [] for name in TESTS}
     for _ in range(count):
         registered = Registered.of(population, rng, validation, SOURCE_LEVEL)
         drawn, weights = tilted.sample(rng, registered, TILTED_WINDOWS)
         for name, rejected in rejections(drawn, limit, scale).items():
-            found[name].append(HOURS * SEGMENTS * rate(rejected, weights) ** consecutive)
-    return {name: np.array(found[name]) for name in PLAIN}
+            rates[name].append(HOURS * SEGMENTS * rate(rejected, weights) ** consecutive)
+    return {name: np.array(rates[name]) for name in PLAIN}
 
 
 def decisions(population: Population, count: int, seed: int) -> Months:
@@ -102,9 +102,9 @@ def decisions(population: Population, count: int, seed: int) -> Months:
     for _ in range(count):
         model = Registered.of(population, rng, VALIDATION, SOURCE_LEVEL).model
         sources = SourceSet.of(model, outputs=True)
-        found = _of_counts(sources, outputs)
+        likelihood = _of_counts(sources, outputs)
         drawn = rng.multinomial(HOURS * SEGMENTS, probability)
-        for name, rejected in rejections(found, threshold(LEVEL), SCALE).items():
+        for name, rejected in rejections(likelihood, threshold(LEVEL), SCALE).items():
             expected[name].append(HOURS * SEGMENTS * float(probability @ rejected))
             alarms[name].append(float(drawn @ rejected))
     return Months(_arrays(alarms), _arrays(expected))
@@ -121,8 +121,8 @@ def _of_counts(sources: SourceSet, flagged: Floats) -> Statistics:
         counts = np.array([SIZE - count, count], np.float64)
         likelihood = Likelihood.of_outputs(sources.conditional, sources.source, counts)
         top = mle(likelihood)
-        found = window_test(likelihood, top, sources, LEVEL)
+        test = window_test(likelihood, top, sources, LEVEL)
         estimate.append(top.prevalence[1])
-        point.append(found.point_statistic)
-        composite.append(found.statistic)
+        point.append(test.point_statistic)
+        composite.append(test.statistic)
     return Statistics(np.array(estimate), np.array(point), np.array(composite))

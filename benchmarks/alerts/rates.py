@@ -84,5 +84,5 @@ def tail(
     source = np.full(len(excess), population.share)
     best = log_likelihood(excess, maxima(excess, population.share))
     rejected = 2 * (best - log_likelihood(excess, source)) > threshold(level)
-    found = rejected * weights / level
-    return float(found.mean()), float(found.std() / np.sqrt(len(found)))
+    ratio = rejected * weights / level
+    return float(ratio.mean()), float(ratio.std() / np.sqrt(len(ratio)))

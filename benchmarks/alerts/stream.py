@@ -63,8 +63,8 @@ class Registered:
     ) -> "Registered":
         """From ``rows`` validation rows, as at registration."""
         labels, posteriors = population.labelled(rng, rows)
-        given = Source(("no", "yes"), validation=ValidationSet(labels, posteriors))
-        model = derive(given, reporting=False)
+        source = Source(("no", "yes"), validation=ValidationSet(labels, posteriors))
+        model = derive(source, reporting=False)
         return cls(model, SourceSet.of(model, source_level=source_level))
 
     def excess(self, scores: Floats) -> Floats:

@@ -22,11 +22,11 @@ def three(size: int, validation: int, sources: int, windows: int, level: float) 
     """
     rng = np.random.default_rng(1)
     tilted = _tilted(float(np.sqrt(chdtri(2, level) / size)))
-    found = []
+    results = []
     for _ in range(sources):
         labels, rows = _draw(rng, np.tile(SHARES, (validation, 1)))
-        given = Source(("a", "b", "c"), validation=ValidationSet(labels, rows))
-        model = derive(given, reporting=False)
+        source = Source(("a", "b", "c"), validation=ValidationSet(labels, rows))
+        model = derive(source, reporting=False)
         kept = SourceSet.of(model)
         rejected = np.zeros(2)
         for window in range(windows):
@@ -39,8 +39,8 @@ def three(size: int, validation: int, sources: int, windows: int, level: float) 
             rejected += weight * np.array(
                 [test.detected, test.point_statistic > chdtri(test.degrees_of_freedom, level)]
             )
-        found.append(rejected / windows / level)
-    return np.array(found)
+        results.append(rejected / windows / level)
+    return np.array(results)
 
 
 def _tilted(radius: float) -> Floats:

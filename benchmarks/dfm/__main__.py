@@ -27,44 +27,44 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--picture", type=Path)
     parser.add_argument("--data", type=Path)
-    given = parser.parse_args()
-    found = gaussians.errors(given.points, given.repetitions, given.seed)
-    means = found.mean(axis=(2, 3))
-    if given.picture is not None:
-        given.picture.write_text(
+    arguments = parser.parse_args()
+    errors = gaussians.errors(arguments.points, arguments.repetitions, arguments.seed)
+    means = errors.mean(axis=(2, 3))
+    if arguments.picture is not None:
+        arguments.picture.write_text(
             charts(NOISES, METHODS, SHARES, means, "share of what is none of the classes")
         )
     print("# Matching features under contamination\n")
     print(heading("dfm"))
     print(
-        f"Mean ‖â − a‖₂ over the five classes ± standard error. {given.points:,} labelled rows and "
-        f"as many rows of\nthe classes in the batch; {len(DIMENSIONS)} dimensions "
-        f"({', '.join(map(str, DIMENSIONS))}), {given.repetitions} repetitions each; D = "
+        f"Mean ‖â − a‖₂ over the five classes ± standard error. {arguments.points:,} labelled "
+        f"rows and as many rows of\nthe classes in the batch; {len(DIMENSIONS)} dimensions "
+        f"({', '.join(map(str, DIMENSIONS))}), {arguments.repetitions} repetitions each; D = "
         f"{DIMENSION}. The energy kernel\nis given {FEW:,} rows of either side; bbse+ counts "
         "decisions of a quadratic discriminant analysis.\n"
     )
-    if given.picture is not None:
-        print(f"![Error by share of noise]({given.picture.name})\n")
+    if arguments.picture is not None:
+        print(f"![Error by share of noise]({arguments.picture.name})\n")
     for k, noise in enumerate(NOISES):
         print(f"## Noise: {noise}\n")
-        lines = [_line(found[k, e], share) for e, share in enumerate(SHARES)]
+        lines = [_line(errors[k, e], share) for e, share in enumerate(SHARES)]
         print(table(["share", *METHODS], lines))
     print("## By dimension, at a share of 0.3\n")
     rows = [
-        [noise, str(width), *[f"{v:.3f}" for v in found[k, -1, j].mean(axis=0)]]
+        [noise, str(width), *[f"{v:.3f}" for v in errors[k, -1, j].mean(axis=0)]]
         for k, noise in enumerate(NOISES)
         for j, width in enumerate(DIMENSIONS)
     ]
     print(table(["noise", "d", *METHODS], rows))
     print("## What the paper says, one by one\n")
-    print(table(["claim", "here", "holds"], claims(found)))
-    if given.data is not None:
-        _cells(given.data)
+    print(table(["claim", "here", "holds"], claims(errors)))
+    if arguments.data is not None:
+        _cells(arguments.data)
 
 
-def claims(found: Floats) -> list[list[str]]:
+def claims(errors: Floats) -> list[list[str]]:
     """Each claim of section 4.2, what was found, and whether it holds."""
-    means = found.mean(axis=(2, 3))
+    means = errors.mean(axis=(2, 3))
     clean = means[:, 0].max()
     rising = bool((means[:, -1] > means[:, 0]).all())
     lines = [
@@ -77,19 +77,19 @@ def claims(found: Floats) -> list[list[str]]:
         ),
     ]
     for k in range(3):
-        gain = np.delete(found[k, -1], SOFT, axis=-1).min(axis=-1) - found[k, -1][..., SOFT]
+        gain = np.delete(errors[k, -1], SOFT, axis=-1).min(axis=-1) - errors[k, -1][..., SOFT]
         ratio = means[k, -1, SOFT] / np.delete(means[k, -1], SOFT).min()
-        best = _above(found[k, -1], SOFT)
+        best = _above(errors[k, -1], SOFT)
         expected = k < 2
         claim = "soft rffm is significantly the best" if expected else "soft rffm has no such lead"
-        told = f"{ratio:.2f} of the next best's error; ahead of all in {(gain > 0).mean():.0%}"
-        lines.append(_claim(f"{NOISES[k]}: {claim}", told, best == expected))
+        words = f"{ratio:.2f} of the next best's error; ahead of all in {(gain > 0).mean():.0%}"
+        lines.append(_claim(f"{NOISES[k]}: {claim}", words, best == expected))
     hurt = means[:, 0, SOFT].max() - means[:, 0, RFFM].max()
     lines.append(_claim("soft does no harm without noise", f"{hurt:+.4f}", bool(hurt < 0.005)))
     for name, j in (("bbse+", BBSE), ("kmm-energy", SOFT_ENERGY)):
         slope = means[1, -1, j] / SHARES[-1]
-        told = f"error {slope:.2f} × share, far class"
-        lines.append(_claim(f"soft {name} is not robust", told, bool(slope > 0.5)))
+        words = f"error {slope:.2f} × share, far class"
+        lines.append(_claim(f"soft {name} is not robust", words, bool(slope > 0.5)))
     return lines
 
 
@@ -103,8 +103,8 @@ def _above(errors: Floats, best: int) -> bool:
     return True
 
 
-def _claim(claim: str, told: str, holds: bool) -> list[str]:
-    return [claim, told, "yes" if holds else "no"]
+def _claim(claim: str, words: str, holds: bool) -> list[str]:
+    return [claim, words, "yes" if holds else "no"]
 
 
 def _line(errors: Floats, share: float) -> list[str]:

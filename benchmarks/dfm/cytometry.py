@@ -35,15 +35,15 @@ def removals(folder: Path) -> list[Removal]:
     data = np.load(folder / "hipc_tcell.npz")
     names = [str(name) for name in data["classes"][1:]]
     pairs = [pair for lab in LABORATORIES for pair in permutations(_patients(data, lab), 2)]
-    found = []
+    results = []
     for removed in [None, *range(len(names))]:
         errors = np.array([_errors(*pair, len(names), removed) for pair in pairs])
         if removed is None:
-            found.append(Removal("none", 0.0, errors))
+            results.append(Removal("none", 0.0, errors))
             continue
         share = float(np.mean([(target.labels == removed).mean() for _, target in pairs]))
-        found.append(Removal(names[removed], share, errors))
-    return sorted(found, key=lambda removal: removal.share)
+        results.append(Removal(names[removed], share, errors))
+    return sorted(results, key=lambda removal: removal.share)
 
 
 def _patients(data: dict[str, Floats], laboratory: str) -> list[Patient]:
@@ -52,12 +52,12 @@ def _patients(data: dict[str, Floats], laboratory: str) -> list[Patient]:
         lab, _, sample = str(name).partition("/")
         if lab == laboratory:
             groups.setdefault((int(sample.rpartition("_")[2]) - 1) // 3, []).append(position)
-    found = []
+    patients = []
     for positions in groups.values():
         own = np.isin(data["sample"], positions)
         labels = data["target"][own].astype(np.intp) - 1
-        found.append(Patient(data["X"][own].astype(np.float64), labels))
-    return found
+        patients.append(Patient(data["X"][own].astype(np.float64), labels))
+    return patients
 
 
 def _errors(source: Patient, target: Patient, classes: int, removed: int | None) -> list[float]:

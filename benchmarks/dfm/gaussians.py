@@ -38,11 +38,11 @@ class Normal:
 def errors(points: int, repetitions: int, seed: int) -> Floats:
     """‖â − a‖₂ by noise, share of noise, dimension, repetition and method."""
     shape = (len(NOISES), len(SHARES), len(DIMENSIONS), repetitions, len(METHODS))
-    found = np.empty(shape)
+    results = np.empty(shape)
     for j, width in enumerate(DIMENSIONS):
         for r in range(repetitions):
-            found[:, :, j, r] = _one(np.random.default_rng([seed, width, r]), width, points)
-    return found
+            results[:, :, j, r] = _one(np.random.default_rng([seed, width, r]), width, points)
+    return results
 
 
 def _one(rng: np.random.Generator, width: int, points: int) -> Floats:
@@ -56,7 +56,7 @@ def _one(rng: np.random.Generator, width: int, points: int) -> Floats:
     far = Normal.drawn(rng, 5 * REACH * away / np.linalg.norm(away))
     near = Normal.drawn(rng, rng.uniform(-REACH, REACH, width))
     shares = rng.dirichlet(np.ones(CLASSES))
-    found = np.empty((len(NOISES), len(SHARES), len(METHODS)))
+    results = np.empty((len(NOISES), len(SHARES), len(METHODS)))
     for e, noise in enumerate(SHARES):
         count = round(points * noise / (1 - noise))
         for k, kind in enumerate(NOISES):
@@ -67,13 +67,13 @@ def _one(rng: np.random.Generator, width: int, points: int) -> Floats:
                 strange = (far if kind == NOISES[1] else near).rows(rng, count)
             answers = source.estimates(np.concatenate([clean, strange]))
             truth = (1 - noise) * shares
-            found[k, e] = [np.linalg.norm(answers[m] - truth) for m in METHODS]
-    return found
+            results[k, e] = [np.linalg.norm(answers[m] - truth) for m in METHODS]
+    return results
 
 
 def _rows(rng: np.random.Generator, classes: list[Normal], labels: Codes) -> Floats:
-    found = np.empty((len(labels), len(classes[0].centre)))
+    rows = np.empty((len(labels), len(classes[0].centre)))
     for k, normal in enumerate(classes):
         own = labels == k
-        found[own] = normal.rows(rng, int(own.sum()))
-    return found
+        rows[own] = normal.rows(rng, int(own.sum()))
+    return rows

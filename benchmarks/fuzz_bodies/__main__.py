@@ -16,10 +16,10 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--inputs", type=int, default=100_000)
     parser.add_argument("--start", type=int, default=0)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print("# Random bodies\n")
     print(heading("fuzz_bodies", ("numpy", "pydantic", "zstandard")))
-    report = run(range(given.start, given.start + given.inputs))
+    report = run(range(arguments.start, arguments.start + arguments.inputs))
     show(report)
     sys.exit(1 if report.failures or report.growth > MOST_GROWTH else 0)
 

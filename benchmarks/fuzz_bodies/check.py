@@ -78,10 +78,10 @@ def run(numbers: Iterable[int]) -> Report:
     before = memory.resident()
     begin = time.perf_counter()
     for number in numbers:
-        kind, given = draw(number)
+        kind, message = draw(number)
         start = time.perf_counter()
         try:
-            outcome = outcome_of(given, model)
+            outcome = outcome_of(message, model)
         except Exception as error:
             outcome = "failure"
             report.failures.append((number, f"{type(error).__name__}: {str(error)[:200]}"))
@@ -95,14 +95,14 @@ def run(numbers: Iterable[int]) -> Report:
     return report
 
 
-def outcome_of(given: Input, model: SourceModel) -> str:
+def outcome_of(message: Input, model: SourceModel) -> str:
     """The documented error that the input gets, or ``accepted``; raises what must not happen."""
     try:
-        body = given.body
-        if given.encoding != "identity":
-            body = b"".join(ENCODINGS[given.encoding](body, INFLATED))
+        body = message.body
+        if message.encoding != "identity":
+            body = b"".join(ENCODINGS[message.encoding](body, INFLATED))
             assert len(body) <= INFLATED
-        _answer(Payload(body, given.media_type, given.query, MOST_ROWS), given.sent, model)
+        _answer(Payload(body, message.media_type, message.query, MOST_ROWS), message.sent, model)
     except InvalidInput as error:
         _require_short(unprocessable(_request(), error.faults, error.count))
         return "InvalidInput"
@@ -116,9 +116,9 @@ def _answer(payload: Payload, sent: str, model: SourceModel) -> None:
     if payload.media_type == JSON:
         _require_same(json.decode(payload.body), stdlib_json.loads(payload.body))
     if sent == "source":
-        given = parse.envelope(SourceIn, payload.json())
-        if training.training(given, CLASSES, "/source") is None:
-            parse.source(given, CLASSES, "/source")
+        source = parse.envelope(SourceIn, payload.json())
+        if training.training(source, CLASSES, "/source") is None:
+            parse.source(source, CLASSES, "/source")
         return
     batch = payload.batch()
     envelope = parse.envelope(EstimateIn, batch.content, batch.text)
@@ -126,17 +126,17 @@ def _answer(payload: Payload, sent: str, model: SourceModel) -> None:
     parse.batch(envelope, model, Levelled(), batch.frame)
 
 
-def _require_same(found: Any, expected: Any) -> None:
+def _require_same(content: Any, expected: Any) -> None:
     """Arrays are lists of rows of floats."""
-    if isinstance(found, np.ndarray):
-        assert found.tolist() == [[float(cell) for cell in row] for row in expected]
-    elif isinstance(found, dict):
-        assert list(found) == list(expected)
-        for name, value in found.items():
+    if isinstance(content, np.ndarray):
+        assert content.tolist() == [[float(cell) for cell in row] for row in expected]
+    elif isinstance(content, dict):
+        assert list(content) == list(expected)
+        for name, value in content.items():
             _require_same(value, expected[name])
     else:
-        assert found == expected
-        assert type(found) is type(expected)
+        assert content == expected
+        assert type(content) is type(expected)
 
 
 def _require_short(answer: Response) -> None:
@@ -150,5 +150,5 @@ def _request() -> Request:
 
 
 def _model() -> SourceModel:
-    given = SourceIn.model_validate({"confusion_matrix": [[9, 1], [2, 8]]})
-    return parse.derived(parse.source(given, CLASSES, ""), "")
+    source = SourceIn.model_validate({"confusion_matrix": [[9, 1], [2, 8]]})
+    return parse.derived(parse.source(source, CLASSES, ""), "")

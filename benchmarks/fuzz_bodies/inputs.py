@@ -189,8 +189,8 @@ def _spoiled(rng: Random) -> Input:
 
 
 def _mutated(rng: Random) -> Input:
-    given = _plain(rng)
-    return replace(given, body=mutated(rng, given.body))
+    original = _plain(rng)
+    return replace(original, body=mutated(rng, original.body))
 
 
 def _matrix(rng: Random) -> Input:
@@ -296,8 +296,8 @@ def _lists(rng: Random) -> Input:
         items[rng.randrange(len(items))] = odd
     good = json.dumps(rng.choice([batch, source])(rng))[:-1]
     body = f'{good},{gap}"{name}":{gap}[' + f"{gap},{gap}".join(items) + "]}"
-    given = Input(body.encode(), sent=rng.choice(["batch", "source"]))
-    return replace(given, body=mutated(rng, given.body)) if rng.random() < 0.3 else given
+    plain = Input(body.encode(), sent=rng.choice(["batch", "source"]))
+    return replace(plain, body=mutated(rng, plain.body)) if rng.random() < 0.3 else plain
 
 
 def array(rng: Random) -> bytes:
@@ -380,8 +380,8 @@ def _table(rng: Random) -> Input:
     kind = rng.choice(list(arrow.KINDS))
     body = frame(rng)
     if kind == arrow.NDJSON:
-        found = pa.ipc.open_stream(body).read_all().to_pylist()
-        body = "\n".join(json.dumps(row, default=str) for row in found).encode()
+        rows = pa.ipc.open_stream(body).read_all().to_pylist()
+        body = "\n".join(json.dumps(row, default=str) for row in rows).encode()
     elif kind != arrow.ARROW:
         out = io.BytesIO()
         table = pa.ipc.open_stream(body).read_all()

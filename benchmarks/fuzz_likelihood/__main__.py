@@ -29,7 +29,7 @@ def main() -> int:
     for number, wrong in report.failures:
         print(f"problem {number}: {wrong}")
     print(
-        f"{report.problems} problems, {report.asked} answers in "
+        f"{report.problems} problems, {report.answers} answers in "
         f"{time.perf_counter() - start:.0f} s: {len(report.failures)} failures"
     )
     return 1 if report.failures else 0

@@ -29,13 +29,13 @@ LEVELS = (0.5, 0.8, 0.95, 0.999)
 KINDS: tuple[Kind, ...] = ("auto", "auto", "wald", "profile")
 
 
-def maximum(given: Problem, result: MleResult) -> str | None:
+def maximum(problem: Problem, result: MleResult) -> str | None:
     """What is wrong with a maximum, or None.
 
     It lies on the simplex, its optimality gap is what was promised, and it took few passes.
     """
-    p, known = result.prevalence, given.priors > 0
-    ratios, weights = given.ratios
+    p, known = result.prevalence, problem.priors > 0
+    ratios, weights = problem.ratios
     if not np.isfinite(p).all() or (p < 0).any() or abs(p.sum() - 1) > 1e-12:
         return f"not on the simplex: {p}"
     if (p[~known] != 0).any():
@@ -48,11 +48,11 @@ def maximum(given: Problem, result: MleResult) -> str | None:
     if not (density > 0).all():
         return "a row has no density"
     gap = float((weights / density @ ratios).max()) / weights.sum() - 1
-    promised = given.tolerance or min(1e-8, 1e-3 / weights.sum())
+    promised = problem.tolerance or min(1e-8, 1e-3 / weights.sum())
     if gap > promised + ROUNDING + _share_rounding(p):
         return f"gap {gap:.2e} instead of {promised:.2e}"
     hessian, gradient = result.hessian_passes, result.gradient_passes
-    if given.likelihood.curved:
+    if problem.likelihood.curved:
         many = hessian + gradient > BOTH
     else:
         many = hessian > HESSIAN_PASSES or gradient > GRADIENT_PASSES
@@ -68,14 +68,14 @@ def _share_rounding(p: Floats) -> float:
     return 2.0**-53 / float(shares.min()) if len(shares) == 2 else 0.0
 
 
-def profiled(given: Problem, top: MleResult, seed: int) -> str | None:
+def profiled(problem: Problem, top: MleResult, seed: int) -> str | None:
     """What is wrong with both ends of the profile of some class at some limit, or None."""
-    rng = np.random.default_rng([given.number, seed])
-    k, limit = int(rng.choice(given.likelihood.known)), float(rng.choice(LIMITS))
-    deviance = _deviance(given, top.prevalence, k)
+    rng = np.random.default_rng([problem.number, seed])
+    k, limit = int(rng.choice(problem.likelihood.known)), float(rng.choice(LIMITS))
+    deviance = _deviance(problem, top.prevalence, k)
     direction = -top.prevalence
     direction[k] = 1.0
-    profile = Profile(given.likelihood, top.prevalence, top.gain, k, direction)
+    profile = Profile(problem.likelihood, top.prevalence, top.gain, k, direction)
     p = float(top.prevalence[k])
     lower, upper = profile.lower(limit, 0.9 * p), profile.upper(limit, 0.9 * p + 0.1)
     if not 0 <= lower <= p <= upper <= 1:
@@ -92,14 +92,14 @@ def profiled(given: Problem, top: MleResult, seed: int) -> str | None:
     return None
 
 
-def _deviance(given: Problem, top: Floats, k: int) -> Callable[[float], tuple[float, float]]:
+def _deviance(problem: Problem, top: Floats, k: int) -> Callable[[float], tuple[float, float]]:
     """Bounds on 2N(ℓ̂ − ℓ_k(u)), as a function of u.
 
     With p_k held at u the others are a mixture of their own, whose columns are u r_k + (1 − u) r_j:
     a maximum from the start, without a tilt, and with its certificate.
     """
-    ratios, weights = given.ratios
-    known = np.flatnonzero(given.priors > 0)
+    ratios, weights = problem.ratios
+    known = np.flatnonzero(problem.priors > 0)
     at_top = float(weights @ np.log(ratios @ top[known]))
     place = int(np.flatnonzero(known == k)[0])
     own, others = ratios[:, place, None], np.delete(ratios, place, axis=1)
@@ -118,39 +118,39 @@ def _deviance(given: Problem, top: Floats, k: int) -> Callable[[float], tuple[fl
     return of
 
 
-def intervals(given: Problem, top: MleResult, seed: int) -> str | None:
+def intervals(problem: Problem, top: MleResult, seed: int) -> str | None:
     """What is wrong with the intervals of some kind and level, or None."""
-    rng = np.random.default_rng([given.number, seed])
-    found = likelihood_intervals(
-        given.likelihood,
+    rng = np.random.default_rng([problem.number, seed])
+    result = likelihood_intervals(
+        problem.likelihood,
         top,
         float(rng.choice(LEVELS)),
         "population" if rng.random() < 0.8 else "batch",
         KINDS[rng.integers(len(KINDS))],
-        _uncertainty(rng, given) if rng.random() < 0.5 else None,
+        _uncertainty(rng, problem) if rng.random() < 0.5 else None,
     )
-    return ends(found, top.prevalence, given.likelihood)
+    return ends(result, top.prevalence, problem.likelihood)
 
 
-def ends(found: Intervals, p: Floats, likelihood: Likelihood) -> str | None:
+def ends(result: Intervals, p: Floats, likelihood: Likelihood) -> str | None:
     """What is wrong with them: they hold their shares, and of two classes there is one share."""
-    lower, upper = found.lower, found.upper
-    told = f"intervals {lower} to {upper} about {p}"
+    lower, upper = result.lower, result.upper
+    words = f"intervals {lower} to {upper} about {p}"
     if not ((lower >= 0) & (lower <= upper) & (upper <= 1)).all():
-        return told
+        return words
     known = likelihood.known
     if likelihood.size > 0 and not ((lower <= p) & (p <= upper)).all():
-        return told
+        return words
     if len(known) == 2 and abs(lower[known[0]] + upper[known[1]] - 1) > NEXT_TO:
-        return f"no mirror images: {told}"
+        return f"no mirror images: {words}"
     return None
 
 
-def region(given: Problem, top: MleResult, seed: int) -> str | None:
+def region(problem: Problem, top: MleResult, seed: int) -> str | None:
     """What is wrong with what a region test asks at some priors, or None."""
-    rng = np.random.default_rng([given.number, seed])
-    likelihood, known = given.likelihood, given.likelihood.known
-    priors = np.zeros(len(given.source))
+    rng = np.random.default_rng([problem.number, seed])
+    likelihood, known = problem.likelihood, problem.likelihood.known
+    priors = np.zeros(len(problem.source))
     priors[known] = rng.dirichlet(np.full(len(known), rng.choice([0.1, 1.0])))
     lack = top.gain - likelihood.gain(priors)
     if likelihood.size > 0 and not lack >= -1e-8:
@@ -161,15 +161,15 @@ def region(given: Problem, top: MleResult, seed: int) -> str | None:
     if likelihood.size == 0:
         return None
     hessian = likelihood.hessian(top.prevalence)[0] if top.hessian is None else top.hessian
-    source = _uncertainty(rng, given)
+    source = _uncertainty(rng, problem)
     factor = widening(likelihood, top.prevalence, hessian, priors - top.prevalence, source)
     return None if 0 <= factor <= 1 else f"a factor of {factor}"
 
 
-def _uncertainty(rng: np.random.Generator, given: Problem) -> SourceError:
+def _uncertainty(rng: np.random.Generator, problem: Problem) -> SourceError:
     """An error of scale and priors of some size."""
-    classes = len(given.source)
-    calibration = given.calibration or Scaling.identity(classes)
+    classes = len(problem.source)
+    calibration = problem.calibration or Scaling.identity(classes)
     scales = 1 if calibration.common is not None else classes
     root = rng.normal(size=(scales + classes, 2)) * rng.choice([1e-3, 0.1, 3.0])
     return SourceError(root @ root.T, calibration)

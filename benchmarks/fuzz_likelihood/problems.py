@@ -43,10 +43,10 @@ class Problem:
     @cached_property
     def likelihood(self) -> Likelihood:
         """What is to be maximised."""
-        found = Likelihood.of(
+        likelihood = Likelihood.of(
             self.posteriors, self.source, self.weights, self.calibration, self.labels
         )
-        return found if self.tilt is None else found.under(self.source * self.tilt)
+        return likelihood if self.tilt is None else likelihood.under(self.source * self.tilt)
 
     @cached_property
     def priors(self) -> Floats:
@@ -186,18 +186,16 @@ def problem(number: int) -> Problem:
         classes, rows = min(classes, 8), LARGE
     posteriors = KINDS[rng.integers(len(KINDS))](rng, rows, classes)
     posteriors = CHANGES[rng.integers(len(CHANGES))](rng, posteriors)
-    given = Problem(number, posteriors, _source(rng, classes))
+    made = Problem(number, posteriors, _source(rng, classes))
     if rng.random() < 0.2:
-        given = replace(given, weights=_weights(rng, rows))
+        made = replace(made, weights=_weights(rng, rows))
     if rng.random() < 0.1:
-        given = replace(given, labels=_labels(rng, rows, classes))
+        made = replace(made, labels=_labels(rng, rows, classes))
     if rng.random() < 0.1:
-        given = replace(
-            given, posteriors=_whole(posteriors), calibration=_calibration(rng, classes)
-        )
+        made = replace(made, posteriors=_whole(posteriors), calibration=_calibration(rng, classes))
     if rng.random() < 0.1:
-        given = replace(given, start=np.eye(classes)[rng.choice(given.likelihood.known)])
-    return given
+        made = replace(made, start=np.eye(classes)[rng.choice(made.likelihood.known)])
+    return made
 
 
 def _without_hessian(rng: Random, classes: int) -> int:
@@ -249,15 +247,15 @@ def _whole(rows: Floats) -> Floats:
     return whole
 
 
-def again(given: Problem, top: Floats, seed: int) -> Problem:
+def again(original: Problem, top: Floats, seed: int) -> Problem:
     """The same rows by another entrance, as profiles and tests come in.
 
     From near a maximum, or from anywhere, under tilted priors or without a class, to some other
     tolerance.
     """
-    rng = np.random.default_rng([given.number, seed])
-    known = given.likelihood.known
-    tilt = np.ones(len(given.source))
+    rng = np.random.default_rng([original.number, seed])
+    known = original.likelihood.known
+    tilt = np.ones(len(original.source))
     k = rng.choice(known)
     kind = rng.random()
     if kind < 0.2 and len(known) > 1:
@@ -265,11 +263,11 @@ def again(given: Problem, top: Floats, seed: int) -> Problem:
     elif kind < 0.8:
         reach = rng.choice([0.01, 1.0, 8.0, MOST_TILTED])
         tilt[k] = np.exp(rng.uniform(-reach, reach))
-    size = max(given.likelihood.size, 1.0)
+    size = max(original.likelihood.size, 1.0)
     return replace(
-        given,
+        original,
         tilt=tilt,
-        start=_start(rng, top * tilt, given.source * tilt),
+        start=_start(rng, top * tilt, original.source * tilt),
         tolerance=[None, 5e-4 / size, 1e-3, 1.0][rng.integers(4)],
     )
 

@@ -29,12 +29,12 @@ class Report:
     """
 
     problems: int = 0
-    asked: int = 0
+    answers: int = 0
     failures: list[tuple[int, str]] = field(default_factory=list)
 
     def check(self, number: int, ask: Callable[[], str | None]) -> None:
         """Note what ``ask`` complains about, or breaks with."""
-        self.asked += 1
+        self.answers += 1
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
@@ -49,35 +49,35 @@ class Report:
 def fuzz(problems: Iterable[Problem]) -> Report:
     """Solve and check ``problems``."""
     report = Report()
-    for given in problems:
+    for problem in problems:
         report.problems += 1
-        report.check(given.number, partial(_by_every_entrance, given, report))
+        report.check(problem.number, partial(_by_every_entrance, problem, report))
     return report
 
 
-def _by_every_entrance(given: Problem, report: Report) -> str | None:
+def _by_every_entrance(problem: Problem, report: Report) -> str | None:
     """The problem as it is; with its answer in hand, what else is asked."""
-    top = given.solve()
-    wrong = checks.maximum(given, top)
+    top = problem.solve()
+    wrong = checks.maximum(problem, top)
     if wrong is None:
-        for check in _others(given, top):
-            report.check(given.number, check)
+        for check in _others(problem, top):
+            report.check(problem.number, check)
     return wrong
 
 
-def _others(given: Problem, top: MleResult) -> Iterable[Callable[[], str | None]]:
+def _others(problem: Problem, top: MleResult) -> Iterable[Callable[[], str | None]]:
     """Other entrances to the same rows, as many as their size allows."""
-    turn, classes, known = given.number % EVERY, len(given.source), given.likelihood.known
-    work = len(given.posteriors) * classes**1.5
+    turn, classes, known = problem.number % EVERY, len(problem.source), problem.likelihood.known
+    work = len(problem.posteriors) * classes**1.5
     if work <= MOST_WORK or turn == 0:
-        yield partial(_warm, again(given, top.prevalence, 1))
+        yield partial(_warm, again(problem, top.prevalence, 1))
     if turn == 1 and work <= MOST_WORK and len(known) > 1 and top.status == "converged":
-        yield partial(checks.profiled, given, top, 2)
+        yield partial(checks.profiled, problem, top, 2)
     if turn == 2 and work * classes <= MOST_FOR_ALL:
-        yield partial(checks.intervals, given, top, 3)
+        yield partial(checks.intervals, problem, top, 3)
     if turn == 3:
-        yield partial(checks.region, given, top, 4)
+        yield partial(checks.region, problem, top, 4)
 
 
-def _warm(given: Problem) -> str | None:
-    return checks.maximum(given, given.solve())
+def _warm(problem: Problem) -> str | None:
+    return checks.maximum(problem, problem.solve())

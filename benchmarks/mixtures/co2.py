@@ -84,8 +84,8 @@ def _parts(source: RegressionMixture, x: Floats, y: Floats, repeats: int, seed: 
                 got = score(mixture, x[out], y[out])
                 scores.setdefault(name, []).append((got.honest, got.oracle, got.log_density))
         most = ", ".join(f"{k} {v}" for k, v in sorted(chosen.items(), key=lambda c: -c[1])[:4])
-        for name, found in scores.items():
-            honest, oracle, density = np.median(found, axis=0)
+        for name, values in scores.items():
+            honest, oracle, density = np.median(values, axis=0)
             row = [f"{share:.0%}", name, f"{honest:.2f}", f"{oracle:.2f}", f"{density:.2f}"]
             rows.append([*row, most if name == "chosen by BIC" else ""])
     names = ["rows", "model", "MSE", "oracle MSE", "ln p(y given x)", "choices"]

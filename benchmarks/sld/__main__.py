@@ -52,12 +52,14 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder with newsgroups20_counts.npz")
     parser.add_argument("--trials", type=int, default=75, help="at each number of classes")
     parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     # A class with fewer documents than folds, which the protocol brings with it.
     warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-    corpus = synthetic() if given.data is None else newsgroups(given.data)
-    sizes = SMALL if given.data is None else SIZES
-    measured = [trials(corpus, n, size, given.trials, given.seed) for n, size in sizes.items()]
+    corpus = synthetic() if arguments.data is None else newsgroups(arguments.data)
+    sizes = SMALL if arguments.data is None else SIZES
+    measured = [
+        trials(corpus, n, size, arguments.trials, arguments.seed) for n, size in sizes.items()
+    ]
     counts = "; ".join(
         f"{some.classes} classes: {some.count} trials, {some.size} + {some.size} documents, priors "
         f"drawn again {some.redrawn} times for want of documents"

@@ -53,8 +53,8 @@ def synthetic(classes: int = 8, documents: int = 400, words: int = 300, seed: in
 def inverse_document_frequency(counts: Counts) -> Floats:
     """ln(documents / documents with the word); zero for a word that occurs in none."""
     documents = counts.shape[0]
-    found = np.bincount(counts.indices, counts.data > 0, minlength=counts.shape[1])
-    return np.where(found > 0, np.log(documents / np.maximum(found, 1)), 0.0)
+    holding = np.bincount(counts.indices, counts.data > 0, minlength=counts.shape[1])
+    return np.where(holding > 0, np.log(documents / np.maximum(holding, 1)), 0.0)
 
 
 def weighted(counts: Counts, idf: Floats) -> Counts:

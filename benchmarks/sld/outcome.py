@@ -29,10 +29,10 @@ class Quality:
     refinement: float
 
     @classmethod
-    def of(cls, given: Trial, shares: Floats, posteriors: Floats) -> "Quality":
-        found = brier(posteriors, given.labels, BINS)
-        nae = normalised_absolute_error(given.truth, shares)
-        return cls(nae, found.brier, found.calibration_error, found.refinement_error)
+    def of(cls, trial: Trial, shares: Floats, posteriors: Floats) -> "Quality":
+        score = brier(posteriors, trial.labels, BINS)
+        nae = normalised_absolute_error(trial.truth, shares)
+        return cls(nae, score.brier, score.calibration_error, score.refinement_error)
 
 
 @dataclass(frozen=True)
@@ -58,24 +58,24 @@ class Outcome:
 
 
 def outcome(
-    at: int, given: Trial, learner: str, calibration: Calibrated, posteriors: Floats
+    at: int, trial: Trial, learner: str, calibration: Calibrated, posteriors: Floats
 ) -> Outcome:
     """Adjust the calibrated ``posteriors`` of the batch of trial ``at`` both ways."""
-    likelihood = Likelihood.of(posteriors, given.source)
+    likelihood = Likelihood.of(posteriors, trial.source)
     stepped = em(likelihood, STEP, MOST)
     best = mle(likelihood)
-    counted = np.bincount(posteriors.argmax(axis=1), minlength=given.classes) / len(posteriors)
+    counted = np.bincount(posteriors.argmax(axis=1), minlength=trial.classes) / len(posteriors)
 
     def after(shares: Floats) -> Quality:
-        return Quality.of(given, shares, adjust(posteriors, given.source, shares)[0])
+        return Quality.of(trial, shares, adjust(posteriors, trial.source, shares)[0])
 
     return Outcome(
         trial=at,
         learner=learner,
         calibration=calibration,
-        shift=given.shift,
-        before=Quality.of(given, counted, posteriors),
-        mean_posterior=normalised_absolute_error(given.truth, posteriors.mean(axis=0)),
+        shift=trial.shift,
+        before=Quality.of(trial, counted, posteriors),
+        mean_posterior=normalised_absolute_error(trial.truth, posteriors.mean(axis=0)),
         em=after(stepped.prevalence),
         exact=after(best.prevalence),
         iterations=stepped.iterations,
@@ -100,13 +100,13 @@ def trials(corpus: Corpus, classes: int, size: int, count: int, seed: int) -> Tr
     """``count`` trials, each with priors, documents and (from three on) classes of its own."""
     rng = np.random.default_rng([seed, classes])
     drawn = [trial(corpus, classes, size, rng) for _ in range(count)]
-    outcomes = [found for at, one in enumerate(drawn) for found in _outcomes(corpus, at, one)]
+    outcomes = [result for at, one in enumerate(drawn) for result in _outcomes(corpus, at, one)]
     redrawn = sum(one.redrawn for one in drawn)
     return Trials(classes, size, count, redrawn, tuple(outcomes))
 
 
-def _outcomes(corpus: Corpus, at: int, given: Trial) -> Iterator[Outcome]:
-    for found in scored(corpus, given, seed=at):
-        for method in found.calibrations:
-            rows = calibrated(found, given.training_labels, method)
-            yield outcome(at, given, found.learner, method, rows)
+def _outcomes(corpus: Corpus, at: int, trial: Trial) -> Iterator[Outcome]:
+    for result in scored(corpus, trial, seed=at):
+        for method in result.calibrations:
+            rows = calibrated(result, trial.training_labels, method)
+            yield outcome(at, trial, result.learner, method, rows)

@@ -133,16 +133,16 @@ def learners(seed: int) -> dict[str, Any]:
     }
 
 
-def scored(corpus: Corpus, given: Trial, seed: int) -> Iterator[Scored]:
+def scored(corpus: Corpus, trial: Trial, seed: int) -> Iterator[Scored]:
     """Train each learner; the features are weighted by the training set's frequencies."""
-    counts = corpus.counts[given.training]
+    counts = corpus.counts[trial.training]
     idf = inverse_document_frequency(counts)
     seen = np.flatnonzero(idf)
     features = weighted(counts[:, seen], idf[seen])
-    others = weighted(corpus.counts[given.batch][:, seen], idf[seen])
+    others = weighted(corpus.counts[trial.batch][:, seen], idf[seen])
     for name, learner in learners(seed).items():
-        held_out = _out_of_fold(learner, features, given.training_labels, seed)
-        learner.fit(features, given.training_labels)
+        held_out = _out_of_fold(learner, features, trial.training_labels, seed)
+        learner.fit(features, trial.training_labels)
         batch = _scores(learner, others)
         yield Scored(name, held_out, batch, CALIBRATIONS if _gives_posteriors(learner) else FITTED)
 
@@ -154,8 +154,8 @@ def _out_of_fold(learner: Any, features: Counts, labels: Codes, seed: int) -> Sc
     posteriors, platt = np.empty((2, len(labels), classes))
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
     for rest, held in folds.split(features, labels):
-        found = _scores(learner.fit(features[rest], labels[rest]), features[held])
-        posteriors[held], platt[held] = found.posteriors, found.platt
+        scores = _scores(learner.fit(features[rest], labels[rest]), features[held])
+        posteriors[held], platt[held] = scores.posteriors, scores.platt
     return Scores(posteriors, platt)
 
 
@@ -176,10 +176,10 @@ def _scores(learner: Any, features: Counts) -> Scores:
     return Scores(softmax(values, axis=1), values)
 
 
-def calibrated(found: Scored, labels: Codes, method: Calibrated) -> Floats:
+def calibrated(raw: Scored, labels: Codes, method: Calibrated) -> Floats:
     """Calibrated posteriors of the batch, N × C; the fit is on the out-of-fold scores."""
     if method == "platt":
         # The fit takes log-odds of what it is given: those of expit(s) are s.
-        map_ = fit("platt", expit(found.training.platt), labels)
-        return map_.apply(expit(found.batch.platt))
-    return fit(method, found.training.posteriors, labels).apply(found.batch.posteriors)
+        map_ = fit("platt", expit(raw.training.platt), labels)
+        return map_.apply(expit(raw.batch.platt))
+    return fit(method, raw.training.posteriors, labels).apply(raw.batch.posteriors)

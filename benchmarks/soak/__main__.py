@@ -51,18 +51,18 @@ def streams(folder: Path, postgres: Postgres, seconds: float) -> list[list[str]]
     # PostgreSQL's has been used by what came before; the monitors are to be alone in it.
     urls = {"SQLite": f"sqlite:///{folder / 'streams.db'}", "PostgreSQL": postgres.another()}
     for name, url in urls.items():
-        found = watched(migrated(url), seconds)
+        result = watched(migrated(url), seconds)
         numbers = (
-            found.kills,
-            found.posts,
-            found.retried,
-            found.accepted,
-            found.late,
-            found.windows,
-            found.alerts,
-            found.attempts,
+            result.kills,
+            result.posts,
+            result.retried,
+            result.accepted,
+            result.late,
+            result.windows,
+            result.alerts,
+            result.attempts,
         )
-        wrong = [*found.wrong, *faults(url)]
+        wrong = [*result.wrong, *faults(url)]
         rows.append([name, *map(str, numbers), "; ".join(wrong[:3]) or "none"])
     return rows
 
@@ -71,20 +71,20 @@ def outages(postgres: Postgres, times: int) -> list[list[str]]:
     """What happened while the database was stopped and started."""
     service = Service(migrated(postgres.url))
     with service.running():
-        found = interrupted(service, postgres, times)
-    seconds = np.array(found.seconds)
-    told = ", ".join(f"{name}: {count}" for name, count in sorted(found.statuses.items()))
+        result = interrupted(service, postgres, times)
+    seconds = np.array(result.seconds)
+    counts = ", ".join(f"{name}: {count}" for name, count in sorted(result.statuses.items()))
     return [
         ["outages", str(times)],
-        ["answers", told],
-        ["failures of what needs no database", str(found.stateless_failures)],
-        ["wrong answers", str(len(found.wrong))],
-        ["not ready while it was down", f"{found.not_ready} of {times}"],
+        ["answers", counts],
+        ["failures of what needs no database", str(result.stateless_failures)],
+        ["wrong answers", str(len(result.wrong))],
+        ["not ready while it was down", f"{result.not_ready} of {times}"],
         [
             "seconds to the last failure after its return",
             f"median {np.median(seconds):.2f}, most {seconds.max():.2f}",
         ],
-        ["connections afterwards", str(found.connections)],
+        ["connections afterwards", str(result.connections)],
     ]
 
 
@@ -99,20 +99,20 @@ def latencies(load: Load) -> list[list[str]]:
 
 def disks(folder: Path) -> list[list[str]]:
     """A row for each thing that can be wrong with a disk."""
-    found: dict[str, Answered] = {}
+    answers: dict[str, Answered] = {}
     try:
-        found = {"full": full(folder / "full"), "read-only": read_only(folder / "read-only")}
+        answers = {"full": full(folder / "full"), "read-only": read_only(folder / "read-only")}
     except NoMount as error:
         return [["all", str(error), "", "", ""]]
     return [
         [
             name,
-            f"{one.status}: {one.said}",
+            f"{one.status}: {one.detail}",
             f"{one.there} of {one.acknowledged}",
             str(one.reads),
             "yes" if one.recovered else "no",
         ]
-        for name, one in found.items()
+        for name, one in answers.items()
     ]
 
 
@@ -122,31 +122,31 @@ def main() -> None:
     parser.add_argument("--outages", type=int, default=10)
     parser.add_argument("--streams", type=float, default=120.0, help="seconds, of each database")
     parser.add_argument("--minutes", type=float, default=10.0)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     print("# What survives\n")
     print(heading("soak", ("sqlalchemy", "psycopg", "uvicorn")))
     with tempfile.TemporaryDirectory(prefix="ps") as name:
         folder = Path(name)
         postgres = Postgres(folder)
-        if given.kills:
+        if arguments.kills:
             print("## kill -9, with eight clients that register and estimate\n")
             columns = ["database", "kills", "versions", "estimates", "asked again", "lost"]
             columns += ["twice", "faults", "s"]
-            print(table(columns, kills(folder, postgres, given.kills)), flush=True)
-        if given.streams:
+            print(table(columns, kills(folder, postgres, arguments.kills)), flush=True)
+        if arguments.streams:
             print("## Monitors: kill -9 of one of three workers, or all, every five seconds\n")
             columns = ["database", "kills", "posts", "asked again", "rows", "late", "windows"]
             columns += ["alerts", "deliveries tried", "faults"]
-            print(table(columns, streams(folder, postgres, given.streams)), flush=True)
-        if given.outages:
+            print(table(columns, streams(folder, postgres, arguments.streams)), flush=True)
+        if arguments.outages:
             print("## PostgreSQL stopped and started, with eight clients\n")
-            print(table(["", ""], outages(postgres, given.outages)), flush=True)
+            print(table(["", ""], outages(postgres, arguments.outages)), flush=True)
         postgres.close()
-        if given.minutes:
-            print(f"## {given.minutes:g} minutes of mixed load, eight clients, SQLite\n")
+        if arguments.minutes:
+            print(f"## {arguments.minutes:g} minutes of mixed load, eight clients, SQLite\n")
             service = Service(migrated(f"sqlite:///{folder / 'load.db'}"))
             with service.running():
-                load = loaded(service, 60 * given.minutes)
+                load = loaded(service, 60 * arguments.minutes)
             print(table(["request", "asked", "p50 ms", "p99 ms"], latencies(load)))
             memory = load.memory
             third = 2 * len(memory) // 3

@@ -24,7 +24,7 @@ class NoMount(RuntimeError):
 class Answered:
     """What was said, and how many estimates were acknowledged and are there."""
 
-    said: str
+    detail: str
     status: int
     acknowledged: int
     there: int
@@ -81,8 +81,8 @@ def read_only(folder: Path) -> Answered:
                 there = sum(http.get(one).status_code == 200 for one in acknowledged)
         finally:
             service.stop()
-    said = failed.json().get("detail", "")
-    return Answered(said, failed.status_code, len(acknowledged), there, recovered, reads)
+    detail = failed.json().get("detail", "")
+    return Answered(detail, failed.status_code, len(acknowledged), there, recovered, reads)
 
 
 def _when_it_answers(http: httpx.Client) -> httpx.Response:
@@ -123,5 +123,5 @@ def _tried(service: Service, breaks: Callable[[], object], mends: Callable[[], o
         mends()
         recovered = any(ask().status_code == 201 for _ in range(20))
         there = sum(http.get(one).status_code == 200 for one in acknowledged)
-    said = failed.json().get("detail", "")
-    return Answered(said, failed.status_code, len(acknowledged), there, recovered, reads)
+    detail = failed.json().get("detail", "")
+    return Answered(detail, failed.status_code, len(acknowledged), there, recovered, reads)

@@ -95,19 +95,19 @@ def judged(base: str, clients: list[Client]) -> Verdict:
     doubled: list[str] = []
     with httpx.Client(base_url=base, timeout=60) as http:
         for client in clients:
-            told = (*client.versions.values(), *client.estimates.values())
-            lost += [address for address in told if http.get(address).status_code != 200]
+            answers = (*client.versions.values(), *client.estimates.values())
+            lost += [address for address in answers if http.get(address).status_code != 200]
             model = http.get(f"/v1/models/{client.name}").json()
             if model["versions"] != len(client.versions):
                 doubled.append(f"{client.name}: {model['versions']} versions, not as many as asked")
             seen: set[str] = set()
             for item in kept(http, client.name):
-                asked = item["segment"]["asked"]
-                if asked in seen:
-                    doubled.append(f"{client.name}: estimate {asked}")
-                seen.add(asked)
-            unasked = {f"estimate {asked}" for asked in seen} - set(client.estimates)
-            doubled += [f"{client.name}: {one} was not acknowledged" for one in unasked]
+                number = item["segment"]["asked"]
+                if number in seen:
+                    doubled.append(f"{client.name}: estimate {number}")
+                seen.add(number)
+            strangers = {f"estimate {number}" for number in seen} - set(client.estimates)
+            doubled += [f"{client.name}: {one} was not acknowledged" for one in strangers]
     return Verdict(
         sum(len(client.versions) for client in clients),
         sum(len(client.estimates) for client in clients),

@@ -48,7 +48,7 @@ class Mixed:
         version = "/v1/models/m/versions/1"
         rows = {n: drawn.dirichlet(np.ones(3), n).tolist() for n in (100, 2000)}
         with httpx.Client(base_url=self.base, timeout=60) as http:
-            asked = {
+            operations = {
                 "estimate, 100 rows": lambda: http.post(
                     f"{version}/estimates", json={"posteriors": rows[100]}
                 ),
@@ -68,9 +68,9 @@ class Mixed:
             }
             weights = [40, 20, 10, 3, 10, 5]
             while not stop.is_set():
-                (name,) = rng.choices(list(asked), weights)
+                (name,) = rng.choices(list(operations), weights)
                 began = time.perf_counter()
-                answer = asked[name]()
+                answer = operations[name]()
                 self.seconds.setdefault(name, []).append(time.perf_counter() - began)
                 expected = (422,) if name == "wrong rows" else (200, 201)
                 if answer.status_code not in expected:
@@ -105,6 +105,6 @@ def loaded(service: Service, seconds: float, clients: int = 8) -> Load:
         thread.join()
     together: dict[str, list[float]] = {}
     for asker in askers:
-        for name, found in asker.seconds.items():
-            together.setdefault(name, []).extend(found)
+        for name, values in asker.seconds.items():
+            together.setdefault(name, []).extend(values)
     return Load(together, [one for asker in askers for one in asker.failures], memory, files)

@@ -24,7 +24,7 @@ class Receiver:
 
     port: int = 0
     secret: str = ""
-    told: dict[str, set[str]] = field(default_factory=dict)
+    events: dict[str, set[str]] = field(default_factory=dict)
     failures: dict[str, int] = field(default_factory=dict)
     attempts: int = 0
     forged: int = 0
@@ -42,7 +42,7 @@ class Receiver:
                 self.failures[headers["webhook-id"]] = failures + 1
                 return 503
             event = json.loads(body)
-            self.told.setdefault(event["type"], set()).add(event["data"]["id"])
+            self.events.setdefault(event["type"], set()).add(event["data"]["id"])
             return 204
 
 

@@ -44,8 +44,8 @@ class Service:
 
     def start(self) -> None:
         """Start it; without waiting for it to answer."""
-        given = {"DATABASE_URL": self.url, **self.settings}
-        environment = {**os.environ, **{f"PRIORSHIFT_{k}": v for k, v in given.items()}}
+        variables = {"DATABASE_URL": self.url, **self.settings}
+        environment = {**os.environ, **{f"PRIORSHIFT_{k}": v for k, v in variables.items()}}
         self.process = subprocess.Popen(
             [*SERVE, "--port", str(self.port), *self.arguments], env=environment
         )
@@ -126,14 +126,14 @@ def faults(url: str) -> list[str]:
     engine = connect(url)
     with engine.connect() as connection:
         if engine.dialect.name == "sqlite":
-            found = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check")]
+            problems = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check")]
             orphans = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
-            found = [one for one in found if one != "ok"] + [str(row) for row in orphans]
+            problems = [one for one in problems if one != "ok"] + [str(row) for row in orphans]
         else:
-            found = [one for table in metadata.tables for one in _unequal(connection, table)]
-            found += _orphans(connection)
+            problems = [one for table in metadata.tables for one in _unequal(connection, table)]
+            problems += _orphans(connection)
     engine.dispose()
-    return found
+    return problems
 
 
 def _unequal(connection: sa.Connection, table: str) -> list[str]:
@@ -150,7 +150,7 @@ def _unequal(connection: sa.Connection, table: str) -> list[str]:
 def _orphans(connection: sa.Connection) -> list[str]:
     pairs = {"estimates": "versions", "evaluations": "versions", "versions": "models"}
     keys = {"versions": "model_id"}
-    found = []
+    orphans = []
     for table, owner in pairs.items():
         key = keys.get(table, "version_id")
         statement = (
@@ -159,5 +159,5 @@ def _orphans(connection: sa.Connection) -> list[str]:
         )
         count = connection.exec_driver_sql(statement).scalar_one()
         if count:
-            found.append(f"{count} rows of {table} belong to nothing")
-    return found
+            orphans.append(f"{count} rows of {table} belong to nothing")
+    return orphans

@@ -117,7 +117,7 @@ def watched(url: str, seconds: float, seed: int = 0) -> Watched:
             thread.join()
         wrong = [*_settled(url), *[one for poster in posters for one in poster.refused]]
         accepted = {m: sum(poster.accepted[m] for poster in posters) for m in MONITORS}
-        windows, alerts, found = _found(url, accepted, receiver)
+        windows, alerts, report = _outcome(url, accepted, receiver)
     return Watched(
         kills,
         sum(poster.posts for poster in posters),
@@ -127,7 +127,7 @@ def watched(url: str, seconds: float, seed: int = 0) -> Watched:
         windows,
         alerts,
         receiver.attempts,
-        wrong + found,
+        wrong + report,
     )
 
 
@@ -141,9 +141,9 @@ def _prepare(base: str, receiver: Receiver) -> None:
     with httpx.Client(base_url=base, timeout=60) as http:
         model = {"name": "cards", "classes": ["legit", "fraud"], "source": source}
         http.post("/v1/models", json=model).raise_for_status()
-        for name, given in MONITORS.items():
+        for name, window in MONITORS.items():
             alert = {"false_alarms": 1, "per": "P1D", "recovery": 1}
-            body = {"name": name, "model": "cards", "segment_by": "shop", "alert": alert, **given}
+            body = {"name": name, "model": "cards", "segment_by": "shop", "alert": alert, **window}
             http.post("/v1/monitors", json=body).raise_for_status()
         hook = {"url": f"http://127.0.0.1:{receiver.port}/", "events": EVENTS}
         answer = http.post("/v1/webhooks", json=hook)
@@ -171,10 +171,10 @@ def _kill(service: Service, seconds: float, rng: random.Random) -> int:
 
 def children(pid: int) -> list[int]:
     """The processes that another one started and that still run."""
-    found = []
+    numbers = []
     for thread in Path(f"/proc/{pid}/task").iterdir():
-        found += [int(one) for one in (thread / "children").read_text().split()]
-    return found
+        numbers += [int(one) for one in (thread / "children").read_text().split()]
+    return numbers
 
 
 def _settled(url: str) -> list[str]:
@@ -191,7 +191,9 @@ def _settled(url: str) -> list[str]:
     return [f"{left} tasks were left"] if left else []
 
 
-def _found(url: str, accepted: Mapping[str, int], receiver: Receiver) -> tuple[int, int, list[str]]:
+def _outcome(
+    url: str, accepted: Mapping[str, int], receiver: Receiver
+) -> tuple[int, int, list[str]]:
     """Windows and alerts in the database, and what about them is wrong."""
     engine, wrong = connect(url), []
     with engine.connect() as connection:
@@ -216,11 +218,9 @@ def _found(url: str, accepted: Mapping[str, int], receiver: Receiver) -> tuple[i
         over = {row[0] for row in ask("SELECT id FROM alerts WHERE state = 'closed'")}
     engine.dispose()
     for event, expected in (("alert.opened", opened), ("alert.closed", over)):
-        told = receiver.told.get(event, set())
-        if told != expected:
-            wrong.append(
-                f"{event}: {len(expected - told)} not told, {len(told - expected)} unknown"
-            )
+        ids = receiver.events.get(event, set())
+        if ids != expected:
+            wrong.append(f"{event}: {len(expected - ids)} not told, {len(ids - expected)} unknown")
     if receiver.forged:
         wrong.append(f"{receiver.forged} signatures did not verify")
     return closed, len(opened), wrong

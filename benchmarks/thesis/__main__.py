@@ -50,26 +50,28 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    given = arguments()
-    sets = load(given.data, given.sets)
-    runs = {name: given.forest_runs if name == "forest" else given.runs for name in given.learners}
-    plan = Plan(runs, given.betas, given.trees, given.rows, given.seed)
+    options = arguments()
+    sets = load(options.data, options.sets)
+    runs = {
+        name: options.forest_runs if name == "forest" else options.runs for name in options.learners
+    }
+    plan = Plan(runs, options.betas, options.trees, options.rows, options.seed)
     print(heading("thesis"), flush=True)
-    found = list(trials(sets, plan, given.seconds))
-    done = {name: len({t.run for t in found if t.learner == name}) for name in given.learners}
+    results = list(trials(sets, plan, options.seconds))
+    done = {name: len({t.run for t in results if t.learner == name}) for name in options.learners}
     counted = ", ".join(f"{name} {count}" for name, count in done.items())
     print(
         f"Runs: {counted}; the thesis has 100 (50 in table 7.7). Training halves hold at most "
         f"{plan.rows} rows, test halves all of theirs; {plan.trees} trees.\n"
     )
     print("\n- ".join([LEGEND, *paper.REMARKS]) + "\n")
-    print(tables.sets_used(sets, found, plan))
-    for name in given.learners:
+    print(tables.sets_used(sets, results, plan))
+    for name in options.learners:
         print(f"## {name}\n")
         for text in (tables.summary, tables.by_set):
-            print(text(found, name))
-        print(tables.chapter(found, name, sets))
-    print(tables.linear_systems(found))
+            print(text(results, name))
+        print(tables.chapter(results, name, sets))
+    print(tables.linear_systems(results))
 
 
 if __name__ == "__main__":

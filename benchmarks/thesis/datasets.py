@@ -82,22 +82,22 @@ TARGET = "target"
 
 def load(directory: Path | None, names: Iterable[str] = ()) -> list[DataSet]:
     """The thesis's sets that ``directory`` holds, or scikit-learn's; only ``names`` if given."""
-    wanted = set(names)
-    found = _shipped(wanted) if directory is None else _listed(directory, wanted)
-    unknown = wanted - {data.name for data in found}
-    if unknown or not found:
+    chosen = set(names)
+    sets = _shipped(chosen) if directory is None else _listed(directory, chosen)
+    unknown = chosen - {data.name for data in sets}
+    if unknown or not sets:
         raise SystemExit(f"no data set: {', '.join(sorted(unknown)) or directory}")
-    return found
+    return sets
 
 
-def _listed(directory: Path, wanted: set[str]) -> list[DataSet]:
-    found = []
+def _listed(directory: Path, chosen: set[str]) -> list[DataSet]:
+    sets = []
     for listed in THESIS:
         paths = [directory / f"{listed.name}.csv{end}" for end in ("", ".gz")]
         path = next((path for path in paths if path.exists()), None)
-        if path is not None and (not wanted or listed.name in wanted):
-            found.append(read(listed, path))
-    return found
+        if path is not None and (not chosen or listed.name in chosen):
+            sets.append(read(listed, path))
+    return sets
 
 
 def read(listed: Listed, path: Path) -> DataSet:
@@ -138,7 +138,7 @@ def _data_set(name: str, inputs: Floats, labels: Sequence[str]) -> DataSet:
     )
 
 
-def _shipped(wanted: set[str]) -> list[DataSet]:
+def _shipped(chosen: set[str]) -> list[DataSet]:
     from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
     loaders: dict[str, Callable[..., tuple[Floats, Codes]]] = {
@@ -147,9 +147,9 @@ def _shipped(wanted: set[str]) -> list[DataSet]:
         "breast_cancer": load_breast_cancer,
         "digits": load_digits,
     }
-    found = []
+    sets = []
     for name, loader in loaders.items():
-        if not wanted or name in wanted:
+        if not chosen or name in chosen:
             inputs, labels = loader(return_X_y=True)
-            found.append(DataSet(name, _standardised(inputs), labels.astype(np.intp)))
-    return found
+            sets.append(DataSet(name, _standardised(inputs), labels.astype(np.intp)))
+    return sets

@@ -80,26 +80,26 @@ class F1:
 def answers(scores: Scores) -> dict[str, Answer]:
     """By method; ``cde`` for two classes only."""
     rows, source = scores.posteriors, scores.source
-    found = {"raw": Answer(source, rows), "cc": Answer(_counted(scores), rows)}
+    results = {"raw": Answer(source, rows), "cc": Answer(_counted(scores), rows)}
     moved = {**_inverted(scores), **_iterated(scores), "oracle-bayes": scores.target}
     for method, prevalence in moved.items():
-        found[method] = Answer(prevalence, adjust(rows, source, prevalence)[0])
-    found["default"] = _default(scores)
-    return found
+        results[method] = Answer(prevalence, adjust(rows, source, prevalence)[0])
+    results["default"] = _default(scores)
+    return results
 
 
 def solvable(scores: Scores) -> dict[str, Solvable]:
     """What becomes of the linear system in the right orientation and in the thesis's."""
     right = _matrix(scores)
-    found = {}
+    results = {}
     for name, conditional in (("acc", right), ("acc, untransposed", right.T)):
         solution = acc(conditional, _counted(scores), scores.source)
         raw = scores.source if solution.raw is None else solution.raw
         outside = bool((raw < -ADMISSIBLE).any() or (raw > 1 + ADMISSIBLE).any())
         off = outside or abs(float(raw.sum()) - 1) > 1e-9
         singular = bool(solution.unidentified)
-        found[name] = Solvable(singular, off and not singular)
-    return found
+        results[name] = Solvable(singular, off and not singular)
+    return results
 
 
 def _counted(scores: Scores) -> Floats:
@@ -127,11 +127,11 @@ def _iterated(scores: Scores) -> dict[str, Floats]:
     assert path is not None
     step = em_stop.stop(path, source, scores.out_of_fold, scores.labels).step
     late = em_stop.stop(path, source, scores.refitted, scores.labels).step + 1
-    found = {"em": path[-1], "em-stop": path[step], OWN_ROWS: path[min(late, len(path) - 1)]}
+    steps = {"em": path[-1], "em-stop": path[step], OWN_ROWS: path[min(late, len(path) - 1)]}
     if scores.classes == 2:
         share = cde_iterate(scores.posteriors[:, 1], float(source[1])).prevalence
-        found["cde"] = np.array([1 - share, share])
-    return found
+        steps["cde"] = np.array([1 - share, share])
+    return steps
 
 
 def _default(scores: Scores) -> Answer:
@@ -139,6 +139,6 @@ def _default(scores: Scores) -> Answer:
     names = tuple(f"w{k}" for k in range(scores.classes))
     validation = ValidationSet(scores.labels, scores.out_of_fold)
     model = derive(Source(names, validation=validation))
-    found = estimate(model, PosteriorBatch(scores.posteriors), Request(posteriors=True))
-    assert found.posteriors is not None
-    return Answer(found.prevalence, found.posteriors)
+    result = estimate(model, PosteriorBatch(scores.posteriors), Request(posteriors=True))
+    assert result.posteriors is not None
+    return Answer(result.prevalence, result.posteriors)

@@ -172,8 +172,8 @@ def summary(trials: Sequence[Trial], learner: str) -> str:
     strong = [trial for trial in chosen if trial.beta <= 0.3]
     rows = []
     for method in SUMMARY:
-        found = [trial.quality[method].mean for trial in chosen]
-        quantiles = np.quantile(found, (0.5, 0.9))
+        values = [trial.quality[method].mean for trial in chosen]
+        quantiles = np.quantile(values, (0.5, 0.9))
         rows.append(
             [
                 method,
@@ -202,9 +202,9 @@ def linear_systems(trials: Sequence[Trial]) -> str:
             ours = [trial.solvable["acc"] for trial in part]
             theirs = [trial.solvable["acc, untransposed"] for trial in part]
             shares = [
-                np.mean([found.singular for found in ours]),
-                np.mean([found.inadmissible for found in ours]),
-                np.mean([found.inadmissible for found in theirs]),
+                np.mean([system.singular for system in ours]),
+                np.mean([system.inadmissible for system in ours]),
+                np.mean([system.inadmissible for system in theirs]),
             ]
             rows.append([learner, str(beta), *(f"{share:.0%}" for share in shares)])
     names = ["learner", "β", "singular", "inadmissible", "inadmissible, untransposed"]
