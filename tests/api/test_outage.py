@@ -13,8 +13,8 @@ import httpx
 import numpy as np
 import pytest
 
+from app import clock as app_clock
 from app.access import callers, gate
-from app.http import dependencies
 from app.main import create_app
 from app.settings import Settings
 from models_store import store as stores
@@ -281,7 +281,7 @@ class Clock(datetime):
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Clock]]:
-    for module in (dependencies, gate, callers):
+    for module in (app_clock, gate, callers):
         monkeypatch.setattr(module, "datetime", Clock)
     yield Clock
     Clock.offset = timedelta(0)
