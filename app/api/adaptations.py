@@ -13,7 +13,7 @@ from app.http.dependencies import ModelName, Selector, StoreDep, answer, problem
 from app.http.idempotency import OnceDep
 from app.http.negotiation import require_json
 from app.http.paging import identity
-from app.kinds import Kind, Load
+from app.kinds import Adapted, Kind, Load
 from app.kinds.registry import KINDS, shapes
 from app.openapi import takes
 from app.schemas import presenters
@@ -50,15 +50,7 @@ def create_adaptation(
     with store.read() as unit:
         source = unit.sources.get(name, version)
     adapted = _kind(source).adapt(source, _loader(store, source), payload)
-    kept = StoredAdaptation(
-        id=uuid4().hex,
-        model=source.model,
-        version=source.number,
-        kind=source.kind,
-        created_at=now(),
-        result=adapted.content,
-        warnings=presenters.stored_warnings(adapted.warnings),
-    )
+    kept = _kept(source, adapted)
     encoded = {key: arrays.encode(array) for key, array in adapted.arrays.items()}
 
     def work(unit: UnitOfWork) -> tuple[int, Response]:
@@ -103,6 +95,18 @@ def create_predictions(
         kept = unit.adaptations.arrays(record.id)
     load = _loader(store, record.source)
     return answer(_kind(record.source).predict(record, kept, load, payload))
+
+
+def _kept(source: SourceRecord, adapted: Adapted) -> StoredAdaptation:
+    return StoredAdaptation(
+        id=uuid4().hex,
+        model=source.model,
+        version=source.number,
+        kind=source.kind,
+        created_at=now(),
+        result=adapted.content,
+        warnings=presenters.stored_warnings(adapted.warnings),
+    )
 
 
 def _loader(store: Store, source: SourceRecord) -> Load:

@@ -75,15 +75,18 @@ def change_alert(id: AlertId, payload: Body, once: OnceDep, caller: CallerDep) -
     given = parse.envelope(AlertPatch, payload.json())
 
     def work(unit: UnitOfWork) -> tuple[int, Response]:
-        found = unit.alerts.get(identity(id, "alert"), caller.models)
+        record = unit.alerts.get(identity(id, "alert"), caller.models)
         # Whoever closes windows of the stream may be about to change it too.
-        unit.windows.lock(found.stream_id)
+        unit.windows.lock(record.stream_id)
         alert = StoredAlert.read(unit.alerts.get(id, caller.models).content)
-        if alert.state != "closed":
-            if given.state == "closed":
-                alert = alerting.closed(unit, alert, caller.name, given.note)
-            else:
-                alert = alerting.acknowledged(unit, alert, caller.name, given.note)
-        return unit.models.get(found.model).id, answer(presenters.kept_alert(alert))
+        alert = _changed(unit, alert, given, caller.name)
+        return unit.models.get(record.model).id, answer(presenters.kept_alert(alert))
 
     return once.write(work)
+
+
+def _changed(unit: UnitOfWork, alert: StoredAlert, given: AlertPatch, by: str) -> StoredAlert:
+    if alert.state == "closed":
+        return alert
+    change = alerting.closed if given.state == "closed" else alerting.acknowledged
+    return change(unit, alert, by, given.note)

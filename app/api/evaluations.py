@@ -63,10 +63,7 @@ def create_evaluation(submit: SubmitOnce) -> Response:
     record, estimate_id = submission.record, submission.body.estimate
     kept = _kept_estimate(submission, submit.once.trail.caller)
     labels = json.codes(submission.body.labels, submission.classes, "/labels")
-    if kept is not None:
-        finding = _of_kept(record, kept, submission.body, labels)
-    else:
-        finding = _of_batch(submission, labels)
+    finding = _of_batch(submission, labels) if kept is None else _of_kept(submission, kept, labels)
     shown = _shown(record, estimate_id, finding)
 
     def work(unit: UnitOfWork) -> tuple[int, Response]:
@@ -125,10 +122,9 @@ def _kept_estimate(submission: Submission[EvaluationIn], caller: Caller) -> Esti
         return unit.estimates.get(submission.body.estimate, caller.models)
 
 
-def _of_kept(
-    record: VersionRecord, kept: EstimateRecord, given: EvaluationIn, labels: Codes
-) -> Finding:
+def _of_kept(submission: Submission[EvaluationIn], kept: EstimateRecord, labels: Codes) -> Finding:
     """From what was kept of an estimate: shares and intervals, no posteriors."""
+    record, given = submission.record, submission.body
     if (kept.model, kept.version) != (record.model, record.number):
         raise NotFound(f"estimate {kept.id} is of {kept.model} version {kept.version}")
     if any(getattr(given, name) is not None for name in parse.COUNTS):

@@ -75,9 +75,7 @@ def create_job(
 ) -> Response:
     """Ask for work on a data set; it goes on behind, whatever becomes of this process."""
     given = parse.envelope(JobIn, payload.json())
-    seen(caller, given.model)
-    if given.kind == "register" and not caller.may("register"):
-        raise Forbidden("this key lacks the scope register, which registering needs")
+    _require_allowed(given, caller)
     once.require_new()
     asked, output = _checked(given, store, settings, caller)
 
@@ -200,6 +198,12 @@ async def _events(
             quiet, spent = quiet + LOOK_SECONDS, spent + LOOK_SECONDS
     finally:
         followers.discard(mine)
+
+
+def _require_allowed(given: JobIn, caller: Caller) -> None:
+    seen(caller, given.model)
+    if given.kind == "register" and not caller.may("register"):
+        raise Forbidden("this key lacks the scope register, which registering needs")
 
 
 def _checked(

@@ -69,6 +69,10 @@ def create_model(payload: Body, once: OnceDep, services: ServicesDep) -> Respons
     once.require_new()
     if str(content.get("kind")) in KINDS:
         return _create_other(content, once, services)
+    return _create_classifier(content, once, services)
+
+
+def _create_classifier(content: dict[str, object], once: Once, services: Services) -> Response:
     given = parse.envelope(ModelIn, content)
     _require_seen(once, given.name)
     names = parse.classes(given.classes, services.settings.max_classes)

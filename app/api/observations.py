@@ -34,6 +34,7 @@ from app.schemas.monitors import ObservationsIn, ObservationsOut, SealedOut, Str
 from app.schemas.requests import SegmentValue, Timestamp
 from app.schemas.validation import checked
 from app.stored.monitors import StoredMonitor
+from models_store.monitors import MonitorRecord
 from models_store.store import UnitOfWork
 
 router = APIRouter(prefix="/v1/monitors/{monitor}", tags=["monitors"])
@@ -73,31 +74,33 @@ def create_observations(
     sent = payload.batch()
     once.require_new()
     given = parse.envelope(ObservationsIn, sent.content, sent.text)
-    store = services.store
-    with store.read() as unit:
+    with services.store.read() as unit:
         record = unit.monitors.get(monitor, caller.models)
-    spec = Spec.of(StoredMonitor.read(record.content))
-    version = store.version(record.model, spec.version)
-    batch = parse.batch(given, version.source, services.classifiers.of(version), sent.frame)
-    with store.read() as unit:
         known = unit.series.segments(record.id)
+    spec = Spec.of(StoredMonitor.read(record.content))
+    version = services.store.version(record.model, spec.version)
+    batch = parse.batch(given, version.source, services.classifiers.of(version), sent.frame)
     rows = _rows(given, sent.frame, batch, spec, known)
     takes = _takes(batch, version.source)
 
     def work(unit: UnitOfWork) -> tuple[int, Response]:
         unit.monitors.settle(record, takes)
-        found = {}
-        for code in sorted(range(len(rows.segments)), key=rows.segments.__getitem__):
-            stream = unit.windows.stream(record.id, rows.segments[code], MOST_SEGMENTS)
-            which = np.flatnonzero(rows.codes == code)
-            at = micros(now())
-            filled = fill(unit, stream, spec.window, batch, which, rows.times[which], at)
-            _have_closed(unit, spec, filled)
-            found[rows.segments[code]] = filled
-        shown = _shown(unit, record.shown, spec, found, batch)
-        return record.model_id, answer(shown, 202)
+        return record.model_id, answer(_counted(unit, record, spec, rows), 202)
 
     return once.commit(work)
+
+
+def _counted(unit: UnitOfWork, record: MonitorRecord, spec: Spec, rows: Rows) -> ObservationsOut:
+    """The rows in the windows of their streams, locked in the order of their names."""
+    streams = {}
+    for code in sorted(range(len(rows.segments)), key=rows.segments.__getitem__):
+        stream = unit.windows.stream(record.id, rows.segments[code], MOST_SEGMENTS)
+        which = np.flatnonzero(rows.codes == code)
+        at = micros(now())
+        filled = fill(unit, stream, spec.window, rows.batch, which, rows.times[which], at)
+        _have_closed(unit, spec, filled)
+        streams[rows.segments[code]] = filled
+    return _shown(unit, record.shown, spec, streams, rows.batch)
 
 
 def _have_closed(unit: UnitOfWork, spec: Spec, filled: Filled) -> None:

@@ -24,6 +24,7 @@ from app.schemas.validation import checked
 from app.stored.monitors import StoredMonitor
 from models_store.monitors import MonitorRecord
 from models_store.series import Columns, Ints
+from models_store.store import UnitOfWork
 
 router = APIRouter(prefix="/v1/monitors/{monitor}", tags=["monitors"])
 SHARES = ("estimate", "lower", "upper", "source")
@@ -59,20 +60,15 @@ def get_series(
     with store.read() as unit:
         record = unit.monitors.get(monitor, caller.models)
         which = _classes(record, class_)
-        streams = unit.series.segments(record.id)
-        if segment is not None:
-            (name,) = Spellings(list(streams)).respelled([segment])
-            if name not in streams:
-                raise InvalidInput.at("/query/segment", f"there is no segment {segment[:60]!r}")
-            streams = {name: streams[name]}
+        streams = _streams(unit, record, segment)
         most = max(points // max(len(streams), 1), 1)
         if most * max(len(streams), 1) * len(which) * 4 > MOST_SHARES:
             raise InvalidInput.at("/query/class", "is needed: there are too many classes for all")
-        found = [
+        columns = [
             thinned(unit.series.columns(id, name, len(record.classes), *_range(first, last)), most)
             for name, id in streams.items()
         ]
-    joined = _joined(record, found, which)
+    joined = _joined(record, columns, which)
     if format == "csv":
         disposition = {"Content-Disposition": f'attachment; filename="{record.name}.csv"'}
         return Response(_csv(joined), 200, disposition, "text/csv; charset=utf-8")
@@ -91,6 +87,17 @@ def _classes(record: MonitorRecord, name: str | None) -> list[int]:
     if place is None:
         raise InvalidInput.at("/query/class", f"{name[:60]!r} is not a class of {record.model}")
     return [place]
+
+
+def _streams(unit: UnitOfWork, record: MonitorRecord, segment: str | None) -> dict[str, int]:
+    """Streams of a monitor by segment: all, or the one."""
+    streams = dict(unit.series.segments(record.id))
+    if segment is None:
+        return streams
+    (name,) = Spellings(list(streams)).respelled([segment])
+    if name not in streams:
+        raise InvalidInput.at("/query/segment", f"there is no segment {segment[:60]!r}")
+    return {name: streams[name]}
 
 
 def _joined(

@@ -83,6 +83,13 @@ def create_version(
         model = unit.models.get(name)
     if model.kind in KINDS:
         return _create_other(model, content, once, classifiers)
+    return _create_classifier(model, content, once, classifiers)
+
+
+def _create_classifier(
+    model: ModelRecord, content: dict[str, object], once: Once, classifiers: Classifiers
+) -> Response:
+    name = model.name
     if "source" in content:
         given, at = parse.envelope(VersionIn, content).source, "/source"
     else:

@@ -59,10 +59,20 @@ def create_webhook(payload: Body, gate: GateDep, once: OnceDep, sender: SenderDe
     """
     given = parse.envelope(WebhookIn, payload.json())
     once.require_new()
-    url = _admitted(given.url, sender)
-    id, made = uuid4().hex, now()
+    id, url = uuid4().hex, _admitted(given.url, sender)
     secret = signing.derive(_server(gate), id, 1)
-    record = WebhookRecord(
+    record = _new(given, id, url, secret)
+
+    def work(unit: UnitOfWork) -> tuple[None, Response]:
+        unit.webhooks.add(record)
+        return None, _with_secret(record, secret, 201, {"Location": f"/v1/webhooks/{id}"})
+
+    return once.commit(work)
+
+
+def _new(given: WebhookIn, id: str, url: str, secret: bytes) -> WebhookRecord:
+    created_at = now()
+    return WebhookRecord(
         id=id,
         url=url,
         events=tuple(given.events),
@@ -74,15 +84,9 @@ def create_webhook(payload: Body, gate: GateDep, once: OnceDep, sender: SenderDe
         generation=1,
         check=signing.check(secret),
         rotated_at=None,
-        created_at=made,
-        updated_at=made,
+        created_at=created_at,
+        updated_at=created_at,
     )
-
-    def work(unit: UnitOfWork) -> tuple[None, Response]:
-        unit.webhooks.add(record)
-        return None, _with_secret(record, secret, 201, {"Location": f"/v1/webhooks/{id}"})
-
-    return once.commit(work)
 
 
 @router.get(
@@ -120,6 +124,18 @@ def change_webhook(id: WebhookId, payload: Body, once: OnceDep, sender: SenderDe
     """Change a webhook. What waits to be sent goes to the new address."""
     given = parse.envelope(WebhookPatch, payload.json())
     once.require_new()
+    change = _change(given, sender)
+
+    def work(unit: UnitOfWork) -> tuple[None, Response]:
+        record = replace(unit.webhooks.lock(_identity(id)), **change, updated_at=now())
+        unit.webhooks.put(record)
+        return None, answer(_webhook(record))
+
+    return once.commit(work)
+
+
+def _change(given: WebhookPatch, sender: Sender) -> JsonObject:
+    """What of a record is to be another."""
     change: JsonObject = {name: getattr(given, name) for name in given.model_fields_set}
     for name in ("events", "models", "monitors"):
         if change.get(name) is not None:
@@ -128,13 +144,7 @@ def change_webhook(id: WebhookId, payload: Body, once: OnceDep, sender: SenderDe
         change["url"] = _admitted(given.url, sender)
     if "disabled" in change:
         change["reason"] = None
-
-    def work(unit: UnitOfWork) -> tuple[None, Response]:
-        record = replace(unit.webhooks.lock(_identity(id)), **change, updated_at=now())
-        unit.webhooks.put(record)
-        return None, answer(_webhook(record))
-
-    return once.commit(work)
+    return change
 
 
 @router.delete(
@@ -160,20 +170,22 @@ def rotate_secret(id: WebhookId, gate: GateDep, once: BodilessOnceDep) -> Respon
     server = _server(gate)
 
     def work(unit: UnitOfWork) -> tuple[None, Response]:
-        kept = unit.webhooks.lock(_identity(id))
-        generation, moment = kept.generation + 1, now()
-        secret = signing.derive(server, kept.id, generation)
-        record = replace(
-            kept,
-            generation=generation,
-            check=signing.check(secret),
-            rotated_at=moment,
-            updated_at=moment,
-        )
+        record, secret = _rotated(unit.webhooks.lock(_identity(id)), server)
         unit.webhooks.put(record)
         return None, _with_secret(record, secret, 200, {})
 
     return once.write(work)
+
+
+def _rotated(record: WebhookRecord, server: bytes) -> tuple[WebhookRecord, bytes]:
+    """With the next secret, and that secret."""
+    generation, moment = record.generation + 1, now()
+    secret = signing.derive(server, record.id, generation)
+    check = signing.check(secret)
+    rotated = replace(
+        record, generation=generation, check=check, rotated_at=moment, updated_at=moment
+    )
+    return rotated, secret
 
 
 @router.post(

@@ -31,6 +31,8 @@ from app.schemas.requests import KeptSegment
 from app.schemas.validation import checked
 from app.stored.monitors import StoredMonitor
 from models_store.errors import NotFound
+from models_store.monitors import MonitorRecord
+from models_store.store import UnitOfWork
 from models_store.windows import WindowPage
 
 router = APIRouter(prefix="/v1/monitors/{monitor}/windows", tags=["monitors"])
@@ -60,15 +62,20 @@ def list_windows(
     with store.read() as unit:
         record = unit.monitors.get(monitor, caller.models)
         before = None if place is None else int(place[0])
-        if segment is not None:
-            known = Spellings(list(unit.series.segments(record.id)))
-            if known.find(segment) is None:
-                raise InvalidInput.at("/query/segment", f"there is no segment {segment[:60]!r}")
-            (segment,) = known.respelled([segment])
+        segment = None if segment is None else _known(unit, record, segment)
         page = unit.windows.page(record.id, state, segment, before, limit)
     segmented = StoredMonitor.read(record.content).segment_by is not None
     items = [_item(window, segmented) for window in page.items]
     return answer(WindowPageOut(items=items, next_cursor=encode_cursor(page.next)))
+
+
+def _known(unit: UnitOfWork, record: MonitorRecord, segment: str) -> str:
+    """A segment of the monitor as it is spelled there."""
+    known = Spellings(list(unit.series.segments(record.id)))
+    if known.find(segment) is None:
+        raise InvalidInput.at("/query/segment", f"there is no segment {segment[:60]!r}")
+    (name,) = known.respelled([segment])
+    return name
 
 
 @router.get(
