@@ -184,6 +184,19 @@ class TestOneShare:
         # Either order may start the search of an end, which is found to 0.002 of its deviance.
         np.testing.assert_allclose(found[0], found[1], rtol=2e-3, atol=2e-3)
 
+    @pytest.mark.parametrize(("seed", "shares"), [(4, [0.5, 0.5]), (9, [0.9, 0.1])])
+    def test_a_pivot_that_is_rounding_decides_nothing(self, seed: int, shares: list[float]) -> None:
+        """One row has a Hessian of rank one, whose second pivot is a few ulps of either sign."""
+        posteriors, source = batch(seed, 1, shares, 0.5)
+        error = SourceError(0.01 * np.eye(3), Scaling.identity(2))
+        lower = []
+        for order in ([0, 1], [1, 0]):
+            likelihood = Likelihood.of(posteriors[:, order], source[order])
+            ends = likelihood_intervals(likelihood, mle(likelihood), 0.5, source=error)
+            lower.append(ends.lower[order])
+        np.testing.assert_allclose(lower[0], lower[1], rtol=2e-3, atol=2e-3)
+        assert max(lower[0]) > 0.05
+
     def test_a_class_at_one_is_as_uncertain_as_the_one_at_zero(self) -> None:
         """The source's error widens both ends; of more classes that of the nearest one counts."""
         root = np.random.default_rng(0).normal(size=(4, 4)) * 0.3

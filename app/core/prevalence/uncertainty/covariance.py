@@ -144,6 +144,35 @@ def covariance(
     return Covariance(target, total)
 
 
+def covariance_at_vertex(
+    likelihood: Likelihood,
+    p: Floats,
+    hessian: Floats,
+    moving: Mask,
+    source: Uncertainty | None = None,
+) -> Covariance:
+    """Covariance where p is a vertex and gives to one class only: along δ, their difference.
+
+    S = δ δᵀ / (N δᵀHδ), which needs no inverse: H is singular where all rows are alike. The shares
+    of the rows vary as those of the population do, since diag p = p pᵀ.
+    """
+    one, other = np.flatnonzero(moving)
+    change = np.zeros(len(p))
+    change[one], change[other] = 1.0, -1.0
+    information = float(change @ hessian @ change)
+    if information <= 0:
+        unbounded = UNBOUNDED * np.outer(change, change)
+        return Covariance(unbounded, unbounded)
+    alone = 1.0 / (likelihood.size * information)
+    total = alone
+    if source is not None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            directions = change[:, None] / information
+            total += float(source.through(directions, likelihood, p, hessian)[0, 0])
+        total = min(total, UNBOUNDED) if total == total else UNBOUNDED
+    return Covariance(alone * np.outer(change, change), total * np.outer(change, change))
+
+
 def inversion_covariance(confusion: ConfusionMatrix, counts: Floats, p: Floats) -> Floats:
     """Covariance of an adjusted count M⁺v, C × C, by linear expansion in v and M.
 

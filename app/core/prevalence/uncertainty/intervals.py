@@ -19,7 +19,13 @@ from app.core.arrays import Codes, Floats, Mask
 from app.core.prevalence.estimators.mle import MleResult
 from app.core.prevalence.likelihood.likelihood import Likelihood
 from app.core.prevalence.replicates import Intervals
-from app.core.prevalence.uncertainty.covariance import Covariance, Of, Uncertainty, covariance
+from app.core.prevalence.uncertainty.covariance import (
+    Covariance,
+    Of,
+    Uncertainty,
+    covariance,
+    covariance_at_vertex,
+)
 from app.core.prevalence.uncertainty.profile import Profile
 
 Kind = Literal["auto", "wald", "profile"]
@@ -74,7 +80,9 @@ def likelihood_intervals(
         for k in profiled:
             moving = _moving(likelihood, p, int(k))
             own = spread
-            if (moving != free).any():
+            if p.max() == 1 and np.count_nonzero(moving) == 2:
+                own = covariance_at_vertex(likelihood, p, hessian, moving, source)
+            elif (moving != free).any():
                 own = covariance(likelihood, p, hessian, moving, source, of)
             lower[k], upper[k] = _profile_ends(likelihood, top, int(k), level, own)
     if len(likelihood.known) == 2:
@@ -199,7 +207,7 @@ def _profile_ends(
     reach = float(np.sqrt(limit * alone)) if alone > 0 else 0.5
     up = _reach(likelihood, top.prevalence, k, limit, alone) if p == 0 and alone > 0 else reach
     ends = profile.lower(limit, p - reach), profile.upper(limit, p + up)
-    narrower = np.sqrt(total / alone) if 0 < total < alone else 1.0
+    narrower = np.sqrt(max(total, 0.0) / alone) if 0 < alone and total < alone else 1.0
     # Zero and one stay within reach: realised shares sit there exactly.
     lower = 0.0 if ends[0] <= 0 else p + (ends[0] - p) * narrower
     upper = 1.0 if ends[1] >= 1 else p + (ends[1] - p) * narrower
