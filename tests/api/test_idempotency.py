@@ -22,6 +22,7 @@ from tests.api.sources import scores
 from tests.api.test_access import ADMIN, Guarded, bearer, guarded_settings
 from tests.conftest import served
 from tests.jobs.places import write
+from tests.stored.examples import ALERT
 
 WRITES_NOTHING = {
     f"{VERSION}/posteriors",
@@ -96,7 +97,7 @@ def alert(store: Store) -> str:
     with store.write() as unit:
         monitor = unit.monitors.get("cards-hourly")
         stream = unit.windows.stream(monitor.id, "BE", 10)
-        content = {"id": id, "model": "cards", "state": "open", "note": "", "prevalence": []}
+        content = {**ALERT, "id": id, "model": "cards", "state": "open", "note": ""}
         unit.alerts.open(monitor.id, stream.id, content, datetime.now(UTC))
     return id
 

@@ -96,7 +96,7 @@ def test_a_disk_that_takes_nothing(tmp_path: Path, breaks: object, said: str) ->
     except NoMount as reason:
         pytest.skip(str(reason))
     assert found.status == 503
-    assert said in found.said
+    assert said in found.detail
     assert found.there == found.acknowledged
     assert found.reads == 200
     assert found.recovered
