@@ -14,7 +14,7 @@ from app.metrics import Metrics
 from app.monitoring.window_closing import KIND, Closer
 from app.operations.admission import Admission, Twins
 from app.operations.housekeeping import Housekeeping
-from app.operations.monitor_standings import Standings, watch_pool
+from app.operations.monitor_standings import MonitorStandings, watch_pool
 from app.operations.tasks import TaskRunner
 from app.serving.classifiers import Classifiers
 from app.serving.null_distributions import NullDistributions
@@ -47,7 +47,7 @@ class Services:
     gate: Gate
     metrics: Metrics
     admission: Admission
-    standings: Standings
+    standings: MonitorStandings
     sender: Sender
     classifiers: Classifiers
     null_distributions: NullDistributions
@@ -82,7 +82,7 @@ class Services:
             gate=gate,
             metrics=metrics,
             admission=Admission(settings, metrics),
-            standings=Standings(store, KIND),
+            standings=MonitorStandings(store, KIND),
             sender=sender,
             classifiers=Classifiers(store, trainer, settings.version_cache_bytes),
             null_distributions=null_distributions,

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from models_store.errors import AlreadyAnswered, IdempotencyConflict
-from models_store.records import Answer
+from models_store.records import RecordedAnswer
 from models_store.tables import idempotency
 
 LIFETIME = timedelta(hours=24)
@@ -20,7 +20,7 @@ class Idempotency:
 
     def find(
         self, owner: str, route: str, key: str, body_hash: str, now: datetime
-    ) -> Answer | None:
+    ) -> RecordedAnswer | None:
         """The recorded answer; ``IdempotencyConflict`` if the key came with another body."""
         statement = sa.select(idempotency).where(
             idempotency.c.owner == owner,
@@ -36,7 +36,7 @@ class Idempotency:
                 "this Idempotency-Key was used within 24 hours for another request; "
                 "use a new key for a new request"
             )
-        return Answer(row.status, row.headers, row.body)
+        return RecordedAnswer(row.status, row.headers, row.body)
 
     def add(
         self,
@@ -45,7 +45,7 @@ class Idempotency:
         key: str,
         body_hash: str,
         model_id: int | None,
-        answer: Answer,
+        answer: RecordedAnswer,
         now: datetime,
     ) -> None:
         """Record an answer in place of an expired one; ``AlreadyAnswered`` if another was first.

@@ -73,7 +73,7 @@ class EvaluationRecord:
 
 
 @dataclass(frozen=True)
-class Answer:
+class RecordedAnswer:
     """A recorded HTTP answer."""
 
     status: int

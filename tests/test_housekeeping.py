@@ -12,7 +12,7 @@ from app.operations import housekeeping
 from app.operations.housekeeping import Housekeeping
 from models_store.engine import connect
 from models_store.estimates import Filter
-from models_store.records import Answer, WebhookRecord
+from models_store.records import RecordedAnswer, WebhookRecord
 from models_store.store import Store
 from models_store.tables import ended_sessions, estimate_segments, evaluations
 from tests.models_store.test_store import prepared, validated
@@ -74,7 +74,7 @@ def test_answers_to_retries_go_after_a_day(kept: Store, monkeypatch: pytest.Monk
     for k in range(7):
         made = NOW - timedelta(hours=21 + k)
         with kept.write() as unit:
-            answer = Answer(201, {}, b"{}")
+            answer = RecordedAnswer(201, {}, b"{}")
             unit.idempotency.add("o", "r", f"k{k}", "h", model_id, answer, made)
     Housekeeping(kept, None).sweep(NOW)
     with kept.read() as unit:

@@ -56,7 +56,7 @@ def add_window(
 
 
 def told(store: Store, only: frozenset[str] | None = None) -> Samples:
-    families = monitor_standings.Standings(store, KIND).families(only)
+    families = monitor_standings.MonitorStandings(store, KIND).families(only)
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
         for family in families

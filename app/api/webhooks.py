@@ -24,7 +24,7 @@ from app.schemas.requests import WebhookIn, WebhookPatch
 from app.schemas.webhooks import AttemptOut, DeliveryOut, DeliveryPage, WebhookOut, WebhookPage
 from app.services import services_of
 from app.webhooks import signing
-from app.webhooks.addresses import Refused
+from app.webhooks.addresses import AddressRefused
 from app.webhooks.sending import Sender
 from app.webhooks.urls import admitted
 from models_store.records import DeliveryRecord, WebhookRecord
@@ -229,7 +229,7 @@ def _identity(id: str) -> str:
 def _admitted(url: str, sender: Sender) -> str:
     try:
         return str(admitted(url, sender.allowed))
-    except Refused as error:
+    except AddressRefused as error:
         raise InvalidInput.at("/url", str(error)) from None
 
 

@@ -25,7 +25,7 @@ from app.http.dependencies import (
     problems,
 )
 from app.http.pieces import Pieces
-from app.monitoring.window_rows import Held
+from app.monitoring.window_rows import WindowRows
 from app.schemas.monitors import WindowItemOut, WindowPageOut
 from app.schemas.requests import KeptSegment
 from app.schemas.validation import checked
@@ -91,7 +91,7 @@ def get_rows(monitor: MonitorName, id: WindowId, store: StoreDep, caller: Caller
     with store.read() as unit:
         record = unit.monitors.get(monitor, caller.models)
         window = unit.windows.get(record.id, id)
-        held = Held.of(unit.windows.rows(window.id))
+        held = WindowRows.of(unit.windows.rows(window.id))
     if held.sketched is not None:
         reason = "they are kept as a histogram, as there are so many"
         raise MethodUnavailable("reading the rows of this window", reason)

@@ -21,7 +21,7 @@ from app.console.options import (
     ServiceOptions,
     with_groups,
 )
-from app.console.service import Refused, Upload, ask
+from app.console.service import RequestRefused, Upload, ask
 from app.core.json_types import JsonObject
 
 
@@ -119,8 +119,8 @@ def compare(name: Name, batch: Batch, columns: BatchOptions, target: ServiceOpti
         try:
             answer = ask(service, "POST", f"{path}/estimates", Upload(content, kind), **query)
             answers[method] = answer.json()
-        except Refused as error:
+        except RequestRefused as error:
             answers[method] = {"reason": str(error)}
     if not any("prevalence" in answer for answer in answers.values()):
-        raise Refused(answers["mle"]["reason"])
+        raise RequestRefused(answers["mle"]["reason"])
     target.show(answers, show.comparison)

@@ -10,7 +10,7 @@ import httpx
 
 from app.console.interrupts import Interrupts
 from app.console.progress import JobDisplay
-from app.console.service import NotNow, Refused, Service, Unreachable, ask
+from app.console.service import NotNow, RequestRefused, Service, Unreachable, ask
 from app.console.terminal import Terminal
 from app.core.json_types import JsonObject
 
@@ -94,7 +94,7 @@ def follow(
 
 def cancel(service: Service, id: str) -> httpx.Response | None:
     """Have it end; None where it is over already."""
-    with suppress(Refused):
+    with suppress(RequestRefused):
         return ask(service, "DELETE", address(id))
     return None
 

@@ -26,7 +26,7 @@ from app.console.options import (
     ServiceOptions,
     with_groups,
 )
-from app.console.service import Refused, Service, Upload, ask, local_service
+from app.console.service import RequestRefused, Service, Upload, ask, local_service
 from app.console.terminal import Terminal, write_json
 from app.core.json_types import JsonObject
 
@@ -227,7 +227,7 @@ def _leave(left: Left) -> NoReturn:
 def _end(service: Service, job: Job, fail_on_shift: bool, as_json: bool) -> None:
     """Show what came of a job that is over, and say it by the status."""
     if job["state"] == "failed" and not as_json:
-        raise Refused("; ".join(show.faults(job)) or "the job failed")
+        raise RequestRefused("; ".join(show.faults(job)) or "the job failed")
     estimates = _estimates(service, job) if fail_on_shift or not as_json else []
     if as_json:
         write_json(job)

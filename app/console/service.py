@@ -26,11 +26,11 @@ SILENT_SECONDS = 40.0
 LATER = (429, 502, 503, 504)
 
 
-class Refused(ValueError):
+class RequestRefused(ValueError):
     """The service says no; the message is its own."""
 
 
-class NotNow(Refused):
+class NotNow(RequestRefused):
     """The service says no, and might not a little later."""
 
 
@@ -160,12 +160,12 @@ def ask(
     /,
     **query: str | None,
 ) -> httpx.Response:
-    """The answer of a request that went well; ``Refused`` with the service's words otherwise."""
+    """The answer of a request that went well; else ``RequestRefused`` in the service's words."""
     sent = {name: value for name, value in query.items() if value is not None}
     answer = service.send(verb, path, sent, upload)
     if answer.is_success:
         return answer
-    raise (NotNow if answer.status_code in LATER else Refused)(_words(answer))
+    raise (NotNow if answer.status_code in LATER else RequestRefused)(_words(answer))
 
 
 @cache

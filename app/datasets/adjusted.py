@@ -34,7 +34,7 @@ Adjust = Callable[[AnyFloats], AnyFloats]
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenFile:
     """A file: the number of its partition, and what went into it. ``fresh``: written just now."""
 
     number: int
@@ -119,7 +119,7 @@ class Output:
         if reason is not None:
             raise InvalidInput.at(self.at, reason)
 
-    def written(self, number: int) -> Written | None:
+    def written(self, number: int) -> WrittenFile | None:
         """The file of a partition if this job has finished it; ``InvalidInput`` if another has."""
         place = (*self.place, _name(number))
         if self.root.folders.entry(place) is None:
@@ -134,9 +134,11 @@ class Output:
         if [said.get(key) for key in ("job", "digest", "partition")] != self._identity(number):
             raise InvalidInput.at(self.at, f"holds another job's {_name(number)}; name a new one")
         counts = said["counts"]
-        return Written(number, Counts(**{**counts, "messages": tuple(counts["messages"])}), False)
+        return WrittenFile(
+            number, Counts(**{**counts, "messages": tuple(counts["messages"])}), False
+        )
 
-    def write(self, number: int, partition: FilePartition, adjust: Adjust) -> Written:
+    def write(self, number: int, partition: FilePartition, adjust: Adjust) -> WrittenFile:
         """The file of a partition, unless it is finished."""
         found = self.written(number)
         if found is not None:
@@ -148,9 +150,9 @@ class Output:
             counts = self._fill(sink, number, partition, adjust)
 
         writing.put(self.root, (*self.place, _name(number)), fill)
-        return Written(number, counts, True)
+        return WrittenFile(number, counts, True)
 
-    def finish(self, written: Sequence[Written]) -> None:
+    def finish(self, written: Sequence[WrittenFile]) -> None:
         """Say that all is there, and how many rows each file has."""
         ordered = sorted(written, key=lambda one: one.number)
         content = {

@@ -190,14 +190,14 @@ def labels(column: ArrowArray, classes: Sequence[str], wrong: Wrong) -> Codes:
 
 
 @dataclass(frozen=True)
-class Coded:
+class CodedColumn:
     """A column as codes into ``levels``; -1 for missing, ``NOT_UTF8`` for what is no text."""
 
     levels: tuple[str, ...]
     codes: Codes
 
 
-def group_column(column: ArrowArray, name: str, wrong: Wrong, at: str) -> Coded:
+def group_column(column: ArrowArray, name: str, wrong: Wrong, at: str) -> CodedColumn:
     """A column to group by; missing values are told, too many or long ones an ``InvalidInput``.
 
     Rows without a value are no group: a share of what is not known to be anything is of no use, and
@@ -229,10 +229,10 @@ def group_column(column: ArrowArray, name: str, wrong: Wrong, at: str) -> Coded:
 
     none = np.flatnonzero(coded.codes < 0)
     wrong.add(none, message_, coded.codes[none])
-    return Coded(tuple(levels), np.array([*places, NOT_UTF8, -1], np.intp)[coded.codes])
+    return CodedColumn(tuple(levels), np.array([*places, NOT_UTF8, -1], np.intp)[coded.codes])
 
 
-def crossed(columns: Sequence[Coded], at: str) -> tuple[Codes, tuple[tuple[str, ...], ...]]:
+def crossed(columns: Sequence[CodedColumn], at: str) -> tuple[Codes, tuple[tuple[str, ...], ...]]:
     """Codes of the groups that several columns make together, and the names of each."""
     codes = columns[0].codes
     sizes = [len(column.levels) for column in columns]
@@ -260,7 +260,7 @@ def _dense(codes: Codes, size: int) -> tuple[Codes, Codes]:
     return used, place[codes]
 
 
-def _coded(column: ArrowArray) -> Coded:
+def _coded(column: ArrowArray) -> CodedColumn:
     pa = pyarrow()
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
@@ -273,7 +273,7 @@ def _coded(column: ArrowArray) -> Coded:
     for k, level in enumerate(_levels(column.dictionary.take(pa.array(present)))):
         if level is not None:
             place[k] = NOT_UTF8 if level is _BAD else levels.setdefault(level, len(levels))
-    return Coded(tuple(levels), place[dense])
+    return CodedColumn(tuple(levels), place[dense])
 
 
 _BAD = "\ud800"

@@ -13,7 +13,7 @@ from typing import Any
 
 from app.core.errors import InvalidInput
 from app.datasets.arrow import ArrowArray, ArrowLibrary, ArrowScalar, ArrowType, pyarrow
-from app.datasets.filters import Both, Compare, Either, In, IsNull, Node, Not, Value, wrong
+from app.datasets.filters import Both, Compare, Either, IsNull, Membership, Node, Not, Value, wrong
 
 OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 KERNELS = {
@@ -52,7 +52,7 @@ class Conditions:
             case IsNull(column, place):
                 self._type(column, place)
                 return pc.is_valid(self.of(column)) if turned else pc.is_null(self.of(column))
-            case In(column, values, place):
+            case Membership(column, values, place):
                 return self._among(column, values, place, turned)
             case Compare(column, operator, value, place):
                 return self._compared(column, operator, value, place, turned)

@@ -61,7 +61,7 @@ class Compare:
 
 
 @dataclass(frozen=True)
-class In:
+class Membership:
     """Whether a column is one of ``values``."""
 
     column: str
@@ -98,7 +98,7 @@ class Either:
     items: tuple["Node", ...]
 
 
-Node = Compare | In | IsNull | Not | Both | Either
+Node = Compare | Membership | IsNull | Not | Both | Either
 
 
 def parse(text: str, at: str) -> Node:
@@ -174,7 +174,7 @@ class _Parser:
         else:
             turned = self._take("not")
             self._expect("in", "=, !=, <, <=, >, >=, in or is")
-            node = In(column, self._values(), place)
+            node = Membership(column, self._values(), place)
         return Not(node) if turned else node
 
     def _column(self) -> str:

@@ -12,15 +12,15 @@ from app.core.arrays import Codes
 from app.core.errors import Fault, Faults, InvalidInput
 from app.datasets import columns, csv, filters, ipc, parquet
 from app.datasets.arrow import ArrowArray, ArrowFile, ArrowTable, ArrowType, pyarrow
-from app.datasets.columns import Coded, Wrong
+from app.datasets.columns import CodedColumn, Wrong
 from app.datasets.conditions import Conditions
 from app.datasets.listing import File
-from app.datasets.reading import Batch, Broken, Reader, Selection, Unreadable, Use, readable
+from app.datasets.reading import Batch, Broken, FormatReader, Selection, Unreadable, Use, readable
 from app.datasets.roots import Root
 from app.engines.partitions import Piece
 
 KEPT_BYTES = 1 << 24
-READERS: dict[str, Reader] = {"parquet": parquet, "arrow": ipc, "csv": csv}
+READERS: dict[str, FormatReader] = {"parquet": parquet, "arrow": ipc, "csv": csv}
 SUFFIXES = {
     ".parquet": "parquet",
     ".arrow": "arrow",
@@ -205,7 +205,7 @@ class FilePartition:
         some = kept.rows
         if some is not None:
             labels = None if labels is None else labels[some]
-            coded = [Coded(column.levels, column.codes[some]) for column in coded]
+            coded = [CodedColumn(column.levels, column.codes[some]) for column in coded]
         groups, names = columns.crossed(coded, at) if coded and len(kept.values) else (None, ())
         keys = rows.select(list(wanted.keys))
         piece = FilePiece(

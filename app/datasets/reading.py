@@ -98,7 +98,7 @@ Use = Literal["number", "text", "any"]
 """What a column is wanted as; formats without types of their own need to know."""
 
 
-class Reader(Protocol):
+class FormatReader(Protocol):
     """A format. ``unit``: what its chunks are called; empty where a file is one chunk."""
 
     @property

@@ -13,7 +13,7 @@ from app.core.arrays import Floats
 from app.core.errors import InvalidInput
 from app.datasets.arrow import ArrowArray, ArrowFile, ArrowLibrary, ArrowTable
 from app.formats import Piece, json, ndjson
-from app.formats.columns import Typed, Written
+from app.formats.columns import CsvColumn, Typed
 from app.formats.errors import TooLarge, Unparseable, Unsupported
 from app.formats.frame import Frame
 
@@ -52,7 +52,8 @@ def decode(media_type: str, body: bytes | bytearray, limits: Limits) -> Frame:
         return Frame({name: Typed(array) for name, array in arrays.items()}, table.num_rows)
     written = Text(body, arrays)
     columns = {
-        name: Written(name, array, written.read, written.decimal) for name, array in arrays.items()
+        name: CsvColumn(name, array, written.read, written.decimal)
+        for name, array in arrays.items()
     }
     return Frame(columns, table.num_rows, cells=True)
 

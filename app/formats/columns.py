@@ -12,7 +12,7 @@ from app.core.arrays import Codes
 from app.core.lazy import cached_property
 from app.datasets.arrow import ArrowArray, ArrowType
 from app.formats.errors import Unparseable
-from app.formats.frame import NO_ROWS, NULL, Coded, Column, Numbers
+from app.formats.frame import NO_ROWS, NULL, CodedCells, Column, Numbers
 
 NUMBER = r"^[ \t]*[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?[ \t]*$"
 NOT_FINITE = r"(?i)^[ \t]*[-+]?(?:nan|inf|infinity)[ \t]*$"
@@ -59,14 +59,14 @@ class Typed:
         missing = np.flatnonzero(array.is_null().to_numpy()) if array.null_count else NO_ROWS
         return Numbers(values, missing, NO_ROWS)
 
-    def coded(self) -> Coded | None:
+    def coded(self) -> CodedCells | None:
         """Text, numbers, truth values and days, each level once."""
         import pyarrow as pa
 
         types, array = pa.types, self.array
         kind = array.type
         if types.is_null(kind):
-            return Coded((), np.full(len(array), NULL, np.intp))
+            return CodedCells((), np.full(len(array), NULL, np.intp))
         if types.is_dictionary(kind):
             return _coded(array)
         numbers = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
@@ -96,7 +96,7 @@ def _textual(kind: ArrowType) -> bool:
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
-def _coded(array: ArrowArray) -> Coded:
+def _coded(array: ArrowArray) -> CodedCells:
     """Of a dictionary array, each of whose chunks may have levels of its own."""
     import pyarrow as pa
 
@@ -107,7 +107,7 @@ def _coded(array: ArrowArray) -> Coded:
         own = [NULL if x is None else places.setdefault(x, len(places)) for x in levels]
         codes = chunk.indices.cast(pa.int64()).fill_null(NULL).to_numpy(zero_copy_only=False)
         parts.append(np.array([*own, NULL], np.intp)[codes])
-    return Coded(tuple(places), np.concatenate(parts))
+    return CodedCells(tuple(places), np.concatenate(parts))
 
 
 def _plain(value: object) -> object:
@@ -118,7 +118,7 @@ def _plain(value: object) -> object:
 
 
 @dataclass(frozen=True)
-class Written:
+class CsvColumn:
     """A column of CSV: ``guess`` by its first rows, which is right where it is asked for numbers.
 
     ``read`` gives its cells as bytes, by name. ``decimal``: no whole number is written
@@ -170,7 +170,7 @@ class Written:
             return None
         return Numbers(values.to_numpy(), np.flatnonzero(empty), wrong)
 
-    def coded(self) -> Coded | None:
+    def coded(self) -> CodedCells | None:
         """Text."""
         return self.text.coded()
 
@@ -181,4 +181,4 @@ class Written:
     def part(self, rows: Codes) -> Column:
         """Some of them."""
         these = rows if self.rows is None else self.rows[rows]
-        return Written(self.name, self.guess, self.read, self.decimal, these)
+        return CsvColumn(self.name, self.guess, self.read, self.decimal, these)

@@ -36,14 +36,14 @@ class Numbers:
 
 
 @dataclass(frozen=True)
-class Coded:
+class CodedCells:
     """N cells as ``codes`` into ``levels``, whatever these are; ``NULL`` where there is none."""
 
     levels: tuple[JsonValue, ...]
     codes: Codes
 
     @classmethod
-    def of(cls, cells: Sequence[JsonValue]) -> "Coded":
+    def of(cls, cells: Sequence[JsonValue]) -> "CodedCells":
         """1, 1.0, true and "1" are four levels; what cannot be compared is a level each time."""
         keys = [_key(row, cell) for row, cell in enumerate(cells)]
         first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
@@ -91,7 +91,7 @@ class Column(Protocol):
     def numbers(self) -> Numbers | None:
         """As numbers; None for a column that holds none."""
 
-    def coded(self) -> Coded | None:
+    def coded(self) -> CodedCells | None:
         """As names; None for what is never one."""
 
     def times(self) -> NDArray[np.int64] | None:
@@ -129,10 +129,10 @@ class Cells:
         odd = [row for row, x in enumerate(values) if x is not None and not _is_number(x)]
         return Numbers(found, np.array(empty, np.intp), np.array(odd, np.intp))
 
-    def coded(self) -> Coded:
+    def coded(self) -> CodedCells:
         """Distinct cells."""
         values = self.values
-        return Coded.of(values.tolist() if isinstance(values, np.ndarray) else values)
+        return CodedCells.of(values.tolist() if isinstance(values, np.ndarray) else values)
 
     def times(self) -> None:
         """JSON has none: they are text."""
@@ -197,7 +197,7 @@ class Frame:
         faults.raise_if_any()
         return np.column_stack(found)
 
-    def names(self, name: str, at: str) -> Coded:
+    def names(self, name: str, at: str) -> CodedCells:
         """The column of names ``name``, which ``at`` asks for."""
         column = self.find(name)
         if column is None:
@@ -243,6 +243,6 @@ class Frame:
         return self.at + pointer(*parts)
 
 
-def _word(coded: Coded, row: int) -> str:
+def _word(coded: CodedCells, row: int) -> str:
     level = None if coded.codes[row] == NULL else coded.levels[coded.codes[row]]
     return repr(level[:60]) if isinstance(level, str) else shown(level)

@@ -22,7 +22,7 @@ from app.formats.json_reader import (
     PIECE,
     SURROGATE,
     TOO_MANY_DIGITS,
-    Reader,
+    JsonReader,
     require_text,
 )
 
@@ -73,7 +73,9 @@ def _lifted(body: bytes | bytearray, most_rows: int | None) -> dict[str, object]
 def _decoded(
     body: bytes | bytearray, decoder: json.JSONDecoder, most_rows: int | None
 ) -> dict[str, object]:
-    value = _small(body, decoder) if len(body) < PIECE else Reader(body, decoder, most_rows).value()
+    value = (
+        _small(body, decoder) if len(body) < PIECE else JsonReader(body, decoder, most_rows).value()
+    )
     if not isinstance(value, dict):
         raise Unparseable("the body must be a JSON object")
     return value

@@ -43,7 +43,7 @@ TOO_MANY_DIGITS = "a whole number has more than 4,300 digits"
 """What Python's limit comes to."""
 
 
-class Reader:
+class JsonReader:
     """One body, from its first byte to its last; ``most_rows``: items of a list."""
 
     def __init__(

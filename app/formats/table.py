@@ -9,7 +9,7 @@ from app.core.errors import Faults, InvalidInput
 from app.core.json_types import JsonValue
 from app.core.learners.columns import LARGEST, MISSING, UNKNOWN, Level
 from app.core.spelling import exact, find, learn
-from app.formats.frame import NULL, Cells, Coded, Frame
+from app.formats.frame import NULL, Cells, CodedCells, Frame
 from app.formats.json import NUMBERS, column_order, named_lists, numbers, refused, shown
 
 LONGEST_LEVEL = 200
@@ -112,7 +112,7 @@ def _framed_codes(frame: Frame, name: str, known: dict[Level, int], gaps: bool) 
     return _positions(coded, known)
 
 
-def _positions(coded: Coded, known: dict[Level, int], learns: bool = False) -> Floats:
+def _positions(coded: CodedCells, known: dict[Level, int], learns: bool = False) -> Floats:
     """Cells as positions of levels, new ones added if it ``learns``."""
     if learns:
         places: list[float] = [learn(level, known) for level in coded.levels]
@@ -172,7 +172,7 @@ def _fits(values: Floats, gaps: bool) -> bool:
 
 def _codes(cells: list[object], known: dict[Level, int], learns: bool, gaps: bool) -> Floats | None:
     """A categorical column as positions of levels; None if something is wrong with it."""
-    coded = Coded.of(cells)
+    coded = CodedCells.of(cells)
     if not all(_takes(level, gaps) for level in coded.levels):
         return None
     if not gaps and (coded.codes == NULL).any():

@@ -143,7 +143,7 @@ async def _payload(request: Request) -> AsyncIterator[Payload]:
     services = services_of(request)
     settings, admission = services.settings, services.admission
     inflate = _inflater(request)
-    body = Held(admission)
+    body = HeldBody(admission)
     try:
         await body.read(request, settings)
         if inflate is not None:
@@ -182,7 +182,7 @@ def _inflater(request: Request) -> Inflate | None:
 
 
 @dataclass
-class Held:
+class HeldBody:
     """A body in memory, counted until it is released."""
 
     admission: Admission

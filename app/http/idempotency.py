@@ -17,7 +17,7 @@ from app.http.audit_trail import Trail, TrailDep
 from app.http.body import Body, Payload
 from app.services import services_of
 from models_store.errors import AlreadyAnswered, AlreadyExists
-from models_store.records import Answer
+from models_store.records import RecordedAnswer
 from models_store.store import Store, UnitOfWork
 
 
@@ -109,7 +109,7 @@ class Once:
     def _record(self, unit: UnitOfWork, key: str, model_id: int | None, said: Response) -> None:
         response = said.kept if isinstance(said, ShownOnce) else said
         kept = {k: v for k, v in response.headers.items() if k != "content-length"}
-        answer = Answer(response.status_code, kept, bytes(response.body))
+        answer = RecordedAnswer(response.status_code, kept, bytes(response.body))
         unit.idempotency.add(self._owner, self.route, key, self._hash, model_id, answer, now())
 
 

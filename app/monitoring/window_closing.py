@@ -14,8 +14,8 @@ from app.metrics import Metrics
 from app.monitoring import alerting, levels
 from app.monitoring.alerting import Answered, Found
 from app.monitoring.specification import AlertSpec, ByDuration, Spec
-from app.monitoring.window_rows import Held
-from app.monitoring.window_tests import Past, Sources, takes_outputs, tested
+from app.monitoring.window_rows import WindowRows
+from app.monitoring.window_tests import Past, SourceSets, takes_outputs, tested
 from app.operations.tasks import Lane, Lease
 from app.schemas import presenters
 from app.serving.null_distributions import NullDistributions
@@ -49,7 +49,7 @@ class Closer:
         self._store = store
         self._nulls = nulls
         self._metrics = metrics
-        self._sources = Sources()
+        self._sources = SourceSets()
 
     def lane(self) -> Lane:
         """Threads of their own, so that nothing else waits for a window or holds one up."""
@@ -118,7 +118,7 @@ class Closer:
         with self._store.read() as unit:
             # Nobody changes the rows of a sealed window; the stream need not be held for them.
             pieces = unit.windows.rows(found.window.id)
-        evidence = Evidence(record.source, Held.of(pieces).batch(), self._nulls.of(record))
+        evidence = Evidence(record.source, WindowRows.of(pieces).batch(), self._nulls.of(record))
         outputs = takes_outputs(evidence)
         known = record.source.output_validation_size if outputs else record.source.validation_size
         # Resampled references are for single batches: no number of resamples reaches such levels.

@@ -76,7 +76,7 @@ class Sketched:
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class WindowRows:
     """The rows of a window, joined; ``kind`` of what they are, else they are empty."""
 
     rows: Float32s | None = None
@@ -84,7 +84,7 @@ class Held:
     sketched: Sketched | None = None
 
     @classmethod
-    def of(cls, pieces: Sequence[RowsRecord]) -> "Held":
+    def of(cls, pieces: Sequence[RowsRecord]) -> "WindowRows":
         """Of all the pieces of a window."""
         rows = [arrays.decode(p.content) for p in pieces if p.kind == "rows"]
         counts = [arrays.decode(p.content) for p in pieces if p.kind == "counts"]
@@ -138,7 +138,7 @@ def joined(windows: Windows, window: WindowRecord, kind: str, width: int) -> Win
     """
     exact = window.size - window.sketched
     if kind == "rows" and width == 2 and exact > MOST_EXACT:
-        held = Held.of(windows.rows(window.id))
+        held = WindowRows.of(windows.rows(window.id))
         assert held.rows is not None
         whole = Sketched.of(held.rows)
         if held.sketched is not None:
@@ -150,7 +150,7 @@ def joined(windows: Windows, window: WindowRecord, kind: str, width: int) -> Win
         return window
     pieces = windows.rows(window.id)
     small = [p for p in pieces if p.kind == kind and (kind == "counts" or p.size < SMALL)]
-    held = Held.of(small)
+    held = WindowRows.of(small)
     joint = held.rows if kind == "rows" else held.counts
     assert joint is not None
     windows.drop_rows(window.id, [p.id for p in small])

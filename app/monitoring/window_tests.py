@@ -33,7 +33,7 @@ class Tested:
     memory: StoredEvidence | None
 
 
-class Sources:
+class SourceSets:
     """The sets of possible source priors of the versions that were last used."""
 
     def __init__(self) -> None:

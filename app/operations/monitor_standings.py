@@ -64,7 +64,7 @@ class _Look:
         return not self.done.is_set() or monotonic() - self.at < FRESH_SECONDS
 
 
-class Standings:
+class MonitorStandings:
     """Asks, once for all who ask at a time; ``closes``: the kind of the tasks that close windows.
 
     Everyone who may see the same models is told the same.

@@ -34,7 +34,7 @@ router = APIRouter(include_in_schema=False)
 
 
 @dataclass(frozen=True)
-class Line:
+class ModelLine:
     """A model on the overview; ``last``: its last estimate, ``alarm``: its last shift."""
 
     model: ModelOut
@@ -70,13 +70,13 @@ def overview(
     )
 
 
-def _line(unit: UnitOfWork, model: ModelOut) -> Line:
+def _line(unit: UnitOfWork, model: ModelOut) -> ModelLine:
     limit = max(2, min(LOOKED_AT, CELLS // max(len(model.classes), 1)))
     kept = unit.estimates.list(Filter(model=model.name), None, limit).items
     estimates = [StoredEstimate.read(record.content) for record in kept]
     last = estimates[0] if estimates else None
     movers = words.moved(last.prevalence)[:SHOWN] if last is not None else []
-    return Line(
+    return ModelLine(
         model=model,
         told=words.state(last),
         last=last,

@@ -16,7 +16,7 @@ ROWS = 200
 
 
 @dataclass(frozen=True)
-class Line:
+class ClassLine:
     """A class over time. ``source``: of each point, as versions may follow each other."""
 
     name: str
@@ -27,7 +27,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Series:
+class ChartSeries:
     """Columns of equal length, oldest first; None where a point says nothing.
 
     ``level``: what a p-value is detected below; ``id``: the estimate behind a point; ``alarms``:
@@ -39,7 +39,7 @@ class Series:
     p_value: list[float | None]
     level: list[float | None]
     detected: list[bool | None]
-    lines: list[Line]
+    lines: list[ClassLine]
     id: list[str | None] = field(default_factory=list)
     alarms: list[str] = field(default_factory=list)
 
@@ -67,10 +67,10 @@ class Series:
         return asdict(self)
 
 
-def of_estimates(estimates: Sequence[StoredEstimate], shown: Sequence[str]) -> Series:
+def of_estimates(estimates: Sequence[StoredEstimate], shown: Sequence[str]) -> ChartSeries:
     """Of kept estimates of one model, oldest first."""
     shifts = [estimate.shift for estimate in estimates]
-    return Series(
+    return ChartSeries(
         time=[rfc3339(estimate.moment) for estimate in estimates],
         size=[estimate.size for estimate in estimates],
         p_value=[None if shift is None else shift.p_value for shift in shifts],
@@ -87,10 +87,10 @@ def of_windows(
     shown: Sequence[str],
     alarms: Sequence[str] = (),
     ids: Mapping[int, str] | None = None,
-) -> Series:
+) -> ChartSeries:
     """Of the windows of a stream; ``ids``: of their estimates, by start."""
     detected = _numbers(columns.detected)
-    return Series(
+    return ChartSeries(
         time=[datetime.fromtimestamp(t / 1e6, UTC).isoformat() for t in columns.start.tolist()],
         size=columns.size.tolist(),
         p_value=_numbers(columns.p_value),
@@ -107,9 +107,9 @@ def segments_of(estimates: Sequence[StoredEstimate]) -> list[str]:
     return sorted({f"{key}={value}" for e in estimates for key, value in e.segment.items()})
 
 
-def _line(estimates: Sequence[StoredEstimate], name: str) -> Line:
+def _line(estimates: Sequence[StoredEstimate], name: str) -> ClassLine:
     rows = [estimate.share(name) for estimate in estimates]
-    return Line(
+    return ClassLine(
         name=name,
         estimate=[row.estimate for row in rows],
         lower=[row.lower for row in rows],
@@ -118,8 +118,8 @@ def _line(estimates: Sequence[StoredEstimate], name: str) -> Line:
     )
 
 
-def _part(shares: Floats, name: str) -> Line:
-    return Line(name, *(_numbers(shares[:, j]) for j in range(4)))
+def _part(shares: Floats, name: str) -> ClassLine:
+    return ClassLine(name, *(_numbers(shares[:, j]) for j in range(4)))
 
 
 def _numbers(values: Floats) -> list[float | None]:

@@ -16,7 +16,7 @@ MOST_BYTES = 128 * 1024 * 1024
 """Largest model that is kept."""
 
 
-class TooLarge(ValueError):
+class ModelTooLarge(ValueError):
     """The fitted model is larger than what is kept."""
 
 
@@ -30,7 +30,9 @@ def learn(training: Training) -> Learnt:
     arrays = final.arrays()
     if size(arrays) > MOST_BYTES:
         advice = "ask for fewer or smaller trees (n_estimators, max_depth, min_samples_leaf)"
-        raise TooLarge(f"gives a model of {size(arrays) >> 20} MB, too large to keep; {advice}")
+        raise ModelTooLarge(
+            f"gives a model of {size(arrays) >> 20} MB, too large to keep; {advice}"
+        )
     folds = fold_count(labels, recipe.folds)
     fold = stratified_folds(labels, folds, recipe.seed)
     posteriors = np.empty((len(labels), training.classes))

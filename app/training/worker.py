@@ -43,7 +43,7 @@ def answer(message: bytes) -> bytes:
         return serialization.encode(
             {"refused": "needs more memory than there is; send fewer rows"}, {}
         )
-    except procedures.TooLarge as error:
+    except procedures.ModelTooLarge as error:
         return serialization.encode({"refused": str(error)}, {})
     except ValueError as error:
         first = str(error).partition("\n")[0][:300]

@@ -35,7 +35,7 @@ UNUSUAL = [ip_network(text) for text in ("192.88.99.0/24", "2001::/32", "3fff::/
 """Global by those tables, but roads to elsewhere or nowhere: relays, Teredo, documentation."""
 
 
-class Refused(Exception):
+class AddressRefused(Exception):
     """Nothing may be sent there; the message is for whoever registered it."""
 
 
@@ -82,7 +82,7 @@ class Allowed:
 
 
 def literal(host: str) -> Address | None:
-    """The address that a host is written as, None for a name; ``Refused`` for odd spellings.
+    """The address that a host is written as, None for a name; ``AddressRefused`` for odd spellings.
 
     What ends in a number is an address to some resolvers (2130706433, 0x7f.1, 0177.0.0.1): it is
     one in its plain form or nothing.
@@ -94,7 +94,7 @@ def literal(host: str) -> Address | None:
             raise ValueError
         return ip_address(host)
     except ValueError:
-        raise Refused("write the address plainly, as 192.0.2.1 or [2001:db8::1]") from None
+        raise AddressRefused("write the address plainly, as 192.0.2.1 or [2001:db8::1]") from None
 
 
 def _numeric(host: str) -> bool:
@@ -131,13 +131,13 @@ def resolve(host: str, port: int) -> list[Address]:
 
 
 def checked(host: str, port: int, allowed: Allowed) -> list[Address]:
-    """The same, all of them admitted; ``Refused`` if one of them is not.
+    """The same, all of them admitted; ``AddressRefused`` if one of them is not.
 
     A host of several addresses, some of them inside, is trying something.
     """
     addresses = resolve(host, port)
     if not all(allowed.admits(host, address) for address in addresses):
-        raise Refused(
+        raise AddressRefused(
             "the host is not of the Internet; the operator allows others with "
             "PRIORSHIFT_WEBHOOK_ALLOWED_HOSTS"
         )

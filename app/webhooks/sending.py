@@ -12,7 +12,7 @@ from time import monotonic
 
 import httpcore
 
-from app.webhooks.addresses import Allowed, Refused, checked
+from app.webhooks.addresses import AddressRefused, Allowed, checked
 from app.webhooks.urls import Target
 
 SECONDS = 15.0
@@ -108,7 +108,7 @@ class Sender:
         began = monotonic()
         try:
             status, retry_after = self._post(target, headers, body, began + SECONDS)
-        except Refused as error:
+        except AddressRefused as error:
             return Outcome(None, f"refused: {error}", monotonic() - began)
         except httpcore.TimeoutException:
             return Outcome(None, "timeout", monotonic() - began)
@@ -120,7 +120,7 @@ class Sender:
         self, target: Target, headers: Mapping[str, str], body: bytes, end: float
     ) -> tuple[int, str | None]:
         if target.scheme != "https" and not self.allowed.plainly(target.host):
-            raise Refused("http is for hosts that the operator allows")
+            raise AddressRefused("http is for hosts that the operator allows")
         url = httpcore.URL(
             scheme=target.scheme.encode(),
             host=target.host.encode(),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import httpx
 
-from app.webhooks.addresses import NAME, Allowed, Refused, checked, literal
+from app.webhooks.addresses import NAME, AddressRefused, Allowed, checked, literal
 
 LONGEST = 2048
 PORTS = {"http": 80, "https": 443}
@@ -31,26 +31,28 @@ class Target:
 
 
 def parse(text: str) -> Target:
-    """The parts of an address; ``Refused`` if it is none that events can be sent to."""
+    """The parts of an address; ``AddressRefused`` if it is none that events can be sent to."""
     if len(text) > LONGEST or not text.isprintable() or any(c in text for c in " \\#"):
-        raise Refused(f"must be an address of at most {LONGEST} characters, without spaces or #")
+        raise AddressRefused(
+            f"must be an address of at most {LONGEST} characters, without spaces or #"
+        )
     try:
         url = httpx.URL(text)
     except httpx.InvalidURL:
-        raise Refused("is not a valid address") from None
+        raise AddressRefused("is not a valid address") from None
     if url.scheme not in PORTS:
-        raise Refused("must begin with https://")
+        raise AddressRefused("must begin with https://")
     if url.userinfo or "@" in re.split("[/?]", text.partition("//")[2])[0]:
-        raise Refused("must not hold credentials; the signature tells who sends")
+        raise AddressRefused("must not hold credentials; the signature tells who sends")
     host = url.raw_host.decode("ascii").lower().removesuffix(".")
     address = literal(host)
     if address is not None:
         host = str(address)
     elif NAME.fullmatch(host) is None:
-        raise Refused("has no valid host")
+        raise AddressRefused("has no valid host")
     port = url.port or PORTS[url.scheme]
     if url.port == 0 or port > 65_535:
-        raise Refused("has no valid port")
+        raise AddressRefused("has no valid port")
     return Target(url.scheme, host, port, url.raw_path.decode("ascii"))
 
 
@@ -61,7 +63,7 @@ def admitted(text: str, allowed: Allowed) -> Target:
     """
     target = parse(text)
     if target.scheme != "https" and not allowed.plainly(target.host):
-        raise Refused("must begin with https://; http is for hosts that the operator allows")
+        raise AddressRefused("must begin with https://; http is for hosts that the operator allows")
     try:
         checked(target.host, target.port, allowed)
     except OSError:

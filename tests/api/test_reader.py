@@ -22,7 +22,7 @@ from app.formats.json_reader import (
     MOST_MEMORY,
     MOST_NAMES,
     PIECE,
-    Reader,
+    JsonReader,
     let_go,
 )
 
@@ -56,7 +56,7 @@ def _unfrozen() -> Iterator[None]:
 
 def read(text: str | bytes, piece: int = PIECE, most_rows: int | None = None) -> Any:
     body = text if isinstance(text, bytes) else text.encode()
-    return Reader(body, DECODER, most_rows, piece).value()
+    return JsonReader(body, DECODER, most_rows, piece).value()
 
 
 def plain(text: str) -> Any:

@@ -19,7 +19,7 @@ from app.core.arrays import AnyFloats
 from app.core.errors import InvalidInput
 from app.core.prevalence.adjustment.posteriors import adjust
 from app.datasets import plan
-from app.datasets.adjusted import Output, Written
+from app.datasets.adjusted import Output, WrittenFile
 from app.datasets.dataset import Asked, Resolved, resolve
 from app.datasets.roots import Roots
 from tests.datasets.test_dataset import CLASSES, matrix, table, write
@@ -50,7 +50,7 @@ def output(tmp_path: Path, found: Resolved, path: str = "jan/x", **said: Any) ->
     return Output.of(str(tmp_path / "out"), path, given["job"], given["digest"], found)
 
 
-def written(out: Output, found: Resolved) -> list[Written]:
+def written(out: Output, found: Resolved) -> list[WrittenFile]:
     return [out.write(k, p, shifted) for k, p in enumerate(found.partitions)]
 
 

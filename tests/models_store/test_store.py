@@ -10,7 +10,7 @@ from app.core.prevalence.source import Source, SourceModel, ValidationSet, deriv
 from models_store import arrays, sources
 from models_store.engine import connect
 from models_store.errors import AlreadyAnswered, IdempotencyConflict, StillInUse, Unavailable
-from models_store.records import Answer, VersionRecord
+from models_store.records import RecordedAnswer, VersionRecord
 from models_store.store import Store
 from models_store.versions import VersionCache
 
@@ -124,7 +124,7 @@ class TestCache:
 
 
 class TestIdempotency:
-    ANSWER = Answer(201, {"location": "/x"}, b"{}")
+    ANSWER = RecordedAnswer(201, {"location": "/x"}, b"{}")
 
     def model(self, store: Store) -> int:
         with store.write() as unit:

@@ -12,7 +12,7 @@ from app.monitoring import levels, window_rows
 from app.monitoring.alert_course import Course
 from app.monitoring.specification import AlertSpec, ByDuration, ByRows
 from app.monitoring.thinning import thinned
-from app.monitoring.window_rows import Held, Sketched
+from app.monitoring.window_rows import Sketched, WindowRows
 from models_store import arrays
 from models_store.series import Columns
 from models_store.windows import RowsRecord
@@ -88,7 +88,7 @@ def test_a_histogram_estimates_as_its_rows_do() -> None:
         RowsRecord(1, "sketch", 3000, whole.encoded()),
         kept("rows", posteriors[3000:].astype(np.float32)),
     ]
-    batch = Held.of(pieces).batch()
+    batch = WindowRows.of(pieces).batch()
     assert batch.size == 5000
     for method in ("mle", "cc", "pcc"):
         exact = estimate(model, PosteriorBatch(posteriors), Request(method=method))
@@ -112,7 +112,7 @@ def test_a_histogram_survives_its_bytes() -> None:
 
 def test_counts_add_up() -> None:
     pieces = [kept("counts", np.array([3.0, 4.0])), kept("counts", np.array([1.0, 0.0]))]
-    batch = Held.of(pieces).batch()
+    batch = WindowRows.of(pieces).batch()
     assert isinstance(batch, OutputBatch)
     np.testing.assert_array_equal(batch.counts, [4, 4])
 

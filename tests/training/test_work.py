@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from app.core.learners.columns import FeatureColumns
 from app.core.learners.folds import stratified_folds
 from app.core.learners.trained import Trained
-from app.training.procedures import TooLarge, learn, refit
+from app.training.procedures import ModelTooLarge, learn, refit
 from tests.training.data import training
 
 
@@ -55,7 +55,7 @@ class TestLearn:
 
     def test_a_model_too_large_to_keep_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("app.training.procedures.MOST_BYTES", 1000)
-        with pytest.raises(TooLarge, match="fewer or smaller trees"):
+        with pytest.raises(ModelTooLarge, match="fewer or smaller trees"):
             learn(training("random-forest"))
 
 

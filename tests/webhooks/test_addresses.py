@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.webhooks.addresses import Allowed, Refused, checked, public
+from app.webhooks.addresses import AddressRefused, Allowed, checked, public
 from app.webhooks.urls import Target, admitted, parse
 
 NOTHING = Allowed()
@@ -67,7 +67,7 @@ class TestAddresses:
     def test_inside_is_refused(self, text: str) -> None:
         assert not NOTHING.admits("a.example", ip_address(text))
         host = f"[{text}]" if ":" in text else text
-        with pytest.raises(Refused):
+        with pytest.raises(AddressRefused):
             admitted(f"https://{host}/x", NOTHING)
 
     @pytest.mark.parametrize("text", OUTSIDE)
@@ -124,7 +124,7 @@ class TestSpellings:
     )
     def test_odd_ones_lead_nowhere(self, host: str, monkeypatch: pytest.MonkeyPatch) -> None:
         resolving(monkeypatch, lambda name: ["127.0.0.1"])
-        with pytest.raises(Refused):
+        with pytest.raises(AddressRefused):
             admitted(f"https://{host}/hook", NOTHING)
 
     @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ class TestSpellings:
         ],
     )
     def test_what_is_no_address_of_a_webhook(self, text: str) -> None:
-        with pytest.raises(Refused):
+        with pytest.raises(AddressRefused):
             parse(text)
 
     @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ class TestSpellings:
         for candidate in (text, f"https://{text}", f"https://h.example/{text}"):
             try:
                 target = parse(candidate)
-            except Refused:
+            except AddressRefused:
                 continue
             assert isinstance(target, Target)
             assert str(target).isascii()
@@ -209,7 +209,7 @@ class TestNames:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         resolving(monkeypatch, lambda host: ["8.8.8.8", "10.0.0.1"])
-        with pytest.raises(Refused, match="PRIORSHIFT_WEBHOOK_ALLOWED_HOSTS"):
+        with pytest.raises(AddressRefused, match="PRIORSHIFT_WEBHOOK_ALLOWED_HOSTS"):
             admitted("https://hooks.example.com/", NOTHING)
         resolving(monkeypatch, lambda host: ["8.8.8.8", "1.1.1.1", "8.8.8.8"])
         found = checked("hooks.example.com", 443, NOTHING)
@@ -238,7 +238,7 @@ class TestAllowing:
         ):
             admitted(good, allowed)
         for bad in ("http://b/", "http://10.2.0.1/", "http://8.8.8.8/", "https://127.0.0.2/"):
-            with pytest.raises(Refused):
+            with pytest.raises(AddressRefused):
                 admitted(bad, allowed)
 
     @pytest.mark.parametrize("address", ["169.254.169.254", "fd00:ec2::254", "0.0.0.0", "fe80::1"])
@@ -246,7 +246,7 @@ class TestAllowing:
         self, monkeypatch: pytest.MonkeyPatch, address: str
     ) -> None:
         resolving(monkeypatch, lambda host: [address])
-        with pytest.raises(Refused):
+        with pytest.raises(AddressRefused):
             admitted("https://alerts.internal/", Allowed.of(["alerts.internal"]))
         admitted("https://alerts.internal/", Allowed.of(["alerts.internal", address]))
 

@@ -207,7 +207,7 @@ def _profile_ends(
     reach = float(np.sqrt(limit * alone)) if alone > 0 else 0.5
     up = _reach(likelihood, top.prevalence, k, limit, alone) if p == 0 and alone > 0 else reach
     ends = profile.lower(limit, p - reach), profile.upper(limit, p + up)
-    narrower = np.sqrt(max(total, 0.0) / alone) if 0 < alone and total < alone else 1.0
+    narrower = np.sqrt(max(total, 0.0) / alone) if alone > 0 and total < alone else 1.0
     # Zero and one stay within reach: realised shares sit there exactly.
     lower = 0.0 if ends[0] <= 0 else p + (ends[0] - p) * narrower
     upper = 1.0 if ends[1] >= 1 else p + (ends[1] - p) * narrower
