@@ -20,7 +20,7 @@ class EmResult:
     """Where EM stopped.
 
     ``prevalence``: the C shares.
-    ``status``: ``converged`` (the gap is below the tolerance), ``max-iterations``, or
+    ``status``: ``converged`` (the step is below the tolerance), ``max-iterations``, or
         ``no-information`` (no informative row: the source priors).
     ``iterations``: steps.
     ``gain``: ≥ 0; mean log-likelihood over that of the source priors.
