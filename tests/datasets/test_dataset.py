@@ -26,6 +26,7 @@ from app.datasets.dataset import Asked, Resolved, resolve
 from app.datasets.partition import Counts, FilePiece
 from app.datasets.reading import source
 from app.datasets.roots import Roots
+from tests.patience import until
 
 CLASSES = ("legit", "fraud")
 
@@ -173,7 +174,8 @@ def test_read_files_are_closed(tmp_path: Path) -> None:
     with found.partitions[0].opened():
         assert len(opened_below(tmp_path)) == 1
     read(found)
-    assert opened_below(tmp_path) == []
+    # pyarrow's own threads may hold a file for a moment after its last row.
+    until(lambda: not opened_below(tmp_path), what="a file stays open")
 
 
 def test_columns_are_mapped_by_class_and_projected(tmp_path: Path) -> None:
