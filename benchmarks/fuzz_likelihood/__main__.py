@@ -2,11 +2,11 @@
 
 Every answer is checked with the ratio matrix in hand, which the solver never forms: it lies on
 the simplex, its optimality gap is what was promised, and it took at most 20 Hessian and 30
-gradient passes. Each problem of 2 to 100 classes, with weights, labels or a calibration, is solved
-again by another entrance: from near its maximum or from anywhere, under tilted priors, without a
-class. The ends of profiles are found again by maxima without a tilt; intervals hold their shares,
-and no region is better than the maximum. A NumPy warning counts as a failure. Problems are
-numbered; the same number is the same problem.
+gradient passes (some more where one row stands for many). Each problem of 2 to 100 classes, with
+weights, labels or a calibration, is solved again by another entrance: from near its maximum or
+from anywhere, under tilted priors, without a class. The ends of profiles are found again by
+maxima without a tilt; intervals hold their shares, and no region is better than the maximum. A
+NumPy warning counts as a failure. Problems are numbered; the same number is the same problem.
 """
 
 import argparse
