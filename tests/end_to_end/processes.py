@@ -1,21 +1,34 @@
 """Server processes for tests."""
 
+import os
 import socket
 import subprocess
 import time
+from itertools import cycle
 from pathlib import Path
 
 import httpx
 
 from tests.patience import Deadline, patience
 
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+BLOCK = range(20_000 + 1_000 * (WORKER % 10), 21_000 + 1_000 * (WORKER % 10))
+"""Ports of this worker's own, below those that the system gives to whoever asks for any."""
+PORTS: "cycle[int]" = cycle([*BLOCK[os.getpid() % 1_000 :], *BLOCK[: os.getpid() % 1_000]])
+
 
 def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
+    """A port that nobody listens on; nobody takes it while a server of a test is down."""
+    for port in PORTS:
+        with socket.socket() as listener:
+            # As servers do: connections that have ended do not count.
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                listener.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise AssertionError("no port is free")
 
 
 def caller(base: str) -> httpx.Client:
