@@ -4,7 +4,7 @@ import os
 import socket
 import subprocess
 import time
-from itertools import cycle
+from itertools import cycle, islice
 from pathlib import Path
 
 import httpx
@@ -19,7 +19,7 @@ PORTS: "cycle[int]" = cycle([*BLOCK[os.getpid() % 1_000 :], *BLOCK[: os.getpid()
 
 def free_port() -> int:
     """A port that nobody listens on; nobody takes it while a server of a test is down."""
-    for port in PORTS:
+    for port in islice(PORTS, len(BLOCK)):
         with socket.socket() as listener:
             # As servers do: connections that have ended do not count.
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
