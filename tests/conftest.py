@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import tempfile
 import threading
 import time
@@ -32,6 +33,10 @@ hypothesis.settings.register_profile(
     "tests", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
 )
 hypothesis.settings.load_profile("tests")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # As in the background of a script; what tests start would inherit it, and no interrupt ends it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 FIRST_THREADS = frozenset(threading.enumerate())
 IDLE = ("Dask-Callback-Thread", "Dask-Offload", "IO loop")
